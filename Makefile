@@ -1,0 +1,37 @@
+# make help lists the habits. CMake does the building; this file names what people do.
+BUILD ?= build/release
+comma := ,
+JOBS ?= $(shell nproc)
+CCACHE := $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+GENERATOR := $(if $(shell command -v ninja),-G Ninja)
+CONFIGURE = cmake -S . -B $(1) $(GENERATOR) $(CCACHE) $(2) >/dev/null
+MAKEFLAGS += --no-print-directory
+
+## all: build the library, the command line and the tests
+all:
+	@$(call CONFIGURE,$(BUILD),)
+	@cmake --build $(BUILD) -j $(JOBS)
+## quick: unit tests and every kernel row on every tier of this machine (under a minute)
+quick: all
+	@ctest --test-dir $(BUILD) -L quick -j $(JOBS) --output-on-failure | tail -n 40
+## ktest: kernels against their references; FAMILY=name restricts
+ktest: all
+	@$(BUILD)/tests/ktest $(FAMILY)
+## check: layers, symbols, sizes, names
+check: all
+	@tools/check-layers && tools/check-symbols $(BUILD)/liboxgen.a && tools/check-style && echo "check: ok"
+## asan: unit tests under address and undefined-behaviour sanitizers
+asan:
+	@$(MAKE) BUILD=build/asan all-asan
+	@ctest --test-dir build/asan -L quick -j $(JOBS) --output-on-failure | tail -n 40
+all-asan:
+	@$(call CONFIGURE,build/asan,-DOXGEN_SANITIZE=address$(comma)undefined -DCMAKE_BUILD_TYPE=Debug)
+	@cmake --build build/asan -j $(JOBS)
+
+## clean: remove build output
+clean:
+	@rm -rf build
+## help: this list
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  %-12s %s\n", $$1, $$2 }'
+.PHONY: all quick ktest check asan all-asan clean help

@@ -1,0 +1,21 @@
+# apps/<name>/*.c is one program; the command line is called oxgen.
+file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS apps/cli/*.c)
+list(FILTER cli_sources EXCLUDE REGEX "(_test|_fuzz)\\.c$")
+if(cli_sources)
+  pkg_check_modules(EDIT REQUIRED IMPORTED_TARGET libedit)
+  add_executable(oxgen_cli ${cli_sources})
+  set_target_properties(oxgen_cli PROPERTIES OUTPUT_NAME oxgen)
+  target_include_directories(oxgen_cli PRIVATE apps src include ${CMAKE_BINARY_DIR}/generated)
+  target_compile_options(oxgen_cli PRIVATE ${OXGEN_REQUIRED_FLAGS})
+  target_link_libraries(oxgen_cli PRIVATE oxgen_static PkgConfig::EDIT)
+endif()
+
+# tools/<name>.c is one small program each (synth, ...).
+file(GLOB tool_sources CONFIGURE_DEPENDS tools/*.c)
+foreach(f ${tool_sources})
+  get_filename_component(name ${f} NAME_WE)
+  add_executable(tool_${name} ${f})
+  set_target_properties(tool_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tools)
+  target_compile_options(tool_${name} PRIVATE ${OXGEN_REQUIRED_FLAGS})
+  target_link_libraries(tool_${name} PRIVATE oxgen_static)
+endforeach()

@@ -1,0 +1,21 @@
+/* compiler.h - the few compiler extensions the project uses, in one place. */
+#ifndef OX_BASE_COMPILER_H
+#define OX_BASE_COMPILER_H
+
+#define OX_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
+#define OX_COLD __attribute__((cold))
+#define OX_UNUSED __attribute__((unused))
+#define OX_ALIGNED(n) __attribute__((aligned(n)))
+#define OX_LIKELY(x) __builtin_expect(!!(x), 1)
+#define OX_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define OX_INLINE static inline __attribute__((always_inline))
+#define OX_RESTRICT __restrict__
+#define OX_COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define OX_FALLTHROUGH __attribute__((fallthrough))
+
+#if defined(__x86_64__)
+#define OX_ARCH_X86 1
+#else
+#define OX_ARCH_X86 0
+#endif
+#endif

@@ -1,0 +1,10 @@
+/* norm.c - the family's row table. */
+#include "kernel/norm/norm.h"
+
+const ox_kernel_row ox_norm_rows[] = {
+#define OX_CPU_KERNEL(fn, needs, tol, accepts)                                                     \
+    {#fn, OX_DEVICE_CPU, needs, tol, accepts, (ox_any_fn *)fn},
+#include "kernel/norm/kernels.def"
+#undef OX_CPU_KERNEL
+    {0},
+};
