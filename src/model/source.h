@@ -64,5 +64,5 @@ void ox_source_close(ox_source **s);
 ox_status ox_source_warn(ox_source *s, const char *fmt, ...) OX_PRINTF(2, 3);
 
 /* Forms GENAI and ONNX: path is the folder, its genai_config.json, or a .onnx file. */
-ox_status ox_model_open(ox_source **out, const char *path, ox_err *err);
+ox_status ox_source_open_onnx(ox_source **out, const char *path, ox_err *err);
 #endif
