@@ -2,15 +2,22 @@
  *
  * What is guaranteed after ox_onnx_open: every string and array lies inside the mapping or the
  * arena; every tensor's dims are >= 0, its type is known and its data has exactly the bytes that
- * shape and type ask for, in row-major raw form (typed fields are converted; external data is mapped
- * from inside the model's folder). Nesting, counts and sizes are bounded. Names are as written.
- * Field numbers and rules: onnx.proto (public, Apache-2.0). */
+ * shape and type ask for, in row-major raw form (typed fields are converted; external data is
+ * mapped from inside the model's folder). Nesting, counts and sizes are bounded. Names are as
+ * written. Field numbers and rules: onnx.proto (public, Apache-2.0). */
 #ifndef OX_FILE_ONNX_H
 #define OX_FILE_ONNX_H
 #include "base/arena.h"
 #include "base/fs.h"
 #include "base/vec.h"
 #include "tensor/tensor.h"
+
+enum {
+    OX_ONNX_MAX_RECORDS = 1 << 21, /* nodes, values, tensors and attributes of a model together */
+    OX_ONNX_MAX_DEPTH = 32,        /* graphs inside attributes inside graphs */
+    OX_ONNX_MAX_TYPE_DEPTH = 8,    /* sequences of optionals of ... */
+    OX_ONNX_MAX_FILES = 4096,      /* external data files */
+};
 
 typedef struct ox_onnx_graph ox_onnx_graph;
 
@@ -41,9 +48,30 @@ typedef struct ox_onnx_value {
     ox_onnx_dim dims[OX_RANK_MAX];
 } ox_onnx_value;
 
+typedef struct ox_onnx_sparse ox_onnx_sparse;
+
+/* AttributeProto.AttributeType */
+typedef enum ox_onnx_attr_type {
+    OX_ONNX_ATTR_UNDEFINED = 0,
+    OX_ONNX_ATTR_FLOAT = 1,
+    OX_ONNX_ATTR_INT = 2,
+    OX_ONNX_ATTR_STRING = 3,
+    OX_ONNX_ATTR_TENSOR = 4,
+    OX_ONNX_ATTR_GRAPH = 5,
+    OX_ONNX_ATTR_FLOATS = 6,
+    OX_ONNX_ATTR_INTS = 7,
+    OX_ONNX_ATTR_STRINGS = 8,
+    OX_ONNX_ATTR_TENSORS = 9,
+    OX_ONNX_ATTR_GRAPHS = 10,
+    OX_ONNX_ATTR_SPARSE = 11,
+    OX_ONNX_ATTR_SPARSES = 12,
+    OX_ONNX_ATTR_TYPE = 13,
+    OX_ONNX_ATTR_TYPES = 14,
+} ox_onnx_attr_type;
+
 typedef struct ox_onnx_attr {
     ox_str name, ref_name; /* ref_name: function bodies only */
-    int32_t type;          /* AttributeProto.AttributeType, inferred when the file leaves it out */
+    int32_t type;          /* ox_onnx_attr_type, inferred when the file leaves it out */
     float f;
     int64_t i;
     ox_str s;
@@ -56,6 +84,7 @@ typedef struct ox_onnx_attr {
     ox_onnx_tensor *tensors;
     ox_onnx_graph **graphs;
     ox_onnx_value *type_value; /* type_proto attributes */
+    ox_onnx_sparse *sparse;    /* sparse_tensor attributes */
 } ox_onnx_attr;
 
 typedef struct ox_onnx_node {
@@ -65,11 +94,13 @@ typedef struct ox_onnx_node {
     ox_onnx_attr *attrs;
 } ox_onnx_node;
 
-typedef struct ox_onnx_sparse {
+/* values [n] (its name is the initializer's name), indices int64 [n] into the flattened tensor or
+ * [n, rank]; all inside dims. */
+struct ox_onnx_sparse {
     ox_onnx_tensor values, indices;
     int32_t rank;
     int64_t dims[OX_RANK_MAX];
-} ox_onnx_sparse;
+};
 
 struct ox_onnx_graph {
     ox_str name;
@@ -105,6 +136,7 @@ typedef struct ox_onnx {
     ox_arena arena;
     ox_mapping file;
     OX_VEC(ox_mapping) external;
+    OX_VEC(ox_str) locations; /* [external.n] the names that the file used */
 } ox_onnx;
 
 /* Maps path and its external data files. Owned by the caller; close frees everything. */
