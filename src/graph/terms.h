@@ -22,6 +22,7 @@
 #ifndef OX_GRAPH_TERMS_H
 #define OX_GRAPH_TERMS_H
 #include "graph/graph.h"
+#include "kernel/act/act.h" /* ox_act */
 
 typedef enum ox_term_kind {
 #define OX_TERM(suffix, name, in_min, in_max, n_out) OX_TERM_##suffix,
@@ -29,15 +30,6 @@ typedef enum ox_term_kind {
 #undef OX_TERM
     OX_TERM_COUNT
 } ox_term_kind;
-
-typedef enum ox_act {
-    OX_ACT_SILU,       /* x * sigmoid(x) */
-    OX_ACT_GELU,       /* exact, erf */
-    OX_ACT_GELU_TANH,  /* tanh form */
-    OX_ACT_QUICK_GELU, /* x * sigmoid(1.702 x) */
-    OX_ACT_RELU,
-    OX_ACT_RELU2, /* relu(x)^2 */
-} ox_act;
 
 /* cos and sin of the angle of position p and pair i: tables [n_positions, rotary/2], row-major f32,
  * scaling rules already applied. The long pair is for rules that switch with the total length: a

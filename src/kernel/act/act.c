@@ -1,0 +1,10 @@
+/* act.c - the family's row table. */
+#include "kernel/act/act.h"
+
+const ox_kernel_row ox_act_rows[] = {
+#define OX_CPU_KERNEL(fn, needs, tol, accepts)                                                     \
+    {#fn, OX_DEVICE_CPU, needs, tol, accepts, (ox_any_fn *)fn},
+#include "kernel/act/kernels.def"
+#undef OX_CPU_KERNEL
+    {0},
+};
