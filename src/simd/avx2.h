@@ -8,6 +8,7 @@
 #include <immintrin.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { VF_N = 16 };
 typedef struct vf {
@@ -119,5 +120,102 @@ static inline vf vf_scale2(vf x, vf n)
     const __m256i b = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n.b), bias), 23);
     return (vf){_mm256_mul_ps(x.a, _mm256_castsi256_ps(a)),
                 _mm256_mul_ps(x.b, _mm256_castsi256_ps(b))};
+}
+static inline vf vf_fnma(vf x, vf y, vf z) /* z - x*y */
+{
+    return (vf){_mm256_fnmadd_ps(x.a, y.a, z.a), _mm256_fnmadd_ps(x.b, y.b, z.b)};
+}
+static inline float vf_lane0(vf v)
+{
+    return _mm256_cvtss_f32(v.a);
+}
+static inline vf vf_abs(vf x)
+{
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    return (vf){_mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b)};
+}
+static inline vf vf_copysign(vf x, vf s) /* |x| with the sign of s */
+{
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    return (vf){_mm256_or_ps(_mm256_andnot_ps(sign, x.a), _mm256_and_ps(sign, s.a)),
+                _mm256_or_ps(_mm256_andnot_ps(sign, x.b), _mm256_and_ps(sign, s.b))};
+}
+static inline vf vf_if_less(vf x, vf y, vf then, vf other) /* lane by lane: x < y ? then : other */
+{
+    return (vf){_mm256_blendv_ps(other.a, then.a, _mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ)),
+                _mm256_blendv_ps(other.b, then.b, _mm256_cmp_ps(x.b, y.b, _CMP_LT_OQ))};
+}
+/* Bit i set: lane i of x is greater than that of y, or one of them is NaN. */
+static inline unsigned vf_not_le(vf x, vf y)
+{
+    return (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_NLE_UQ)) |
+           (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_NLE_UQ)) << 8;
+}
+static inline unsigned vf_equal(vf x, vf y)
+{
+    return (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_EQ_OQ)) |
+           (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_EQ_OQ)) << 8;
+}
+/* Lanes lo <= i < hi of x, the others of y. */
+static inline vf vf_range(vf x, vf y, int lo, int hi)
+{
+    const __m256i ma = _mm256_andnot_si256(vf_mask_(lo), vf_mask_(hi));
+    const __m256i mb = _mm256_andnot_si256(vf_mask_(lo - 8), vf_mask_(hi - 8));
+    return (vf){_mm256_blendv_ps(y.a, x.a, _mm256_castsi256_ps(ma)),
+                _mm256_blendv_ps(y.b, x.b, _mm256_castsi256_ps(mb))};
+}
+static inline __m128i vf_to_bf16_(__m256 x) /* 8 lanes, to nearest even, NaN kept */
+{
+    const __m256i u = _mm256_castps_si256(x), one = _mm256_set1_epi32(1);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), one);
+    __m256i r = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    r = _mm256_blendv_epi8(r, _mm256_or_si256(u, _mm256_set1_epi32(0x400000)), nan);
+    r = _mm256_srli_epi32(r, 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
+}
+static inline void vf_store_bf16(uint16_t *p, vf v)
+{
+    _mm_storeu_si128((void *)p, vf_to_bf16_(v.a));
+    _mm_storeu_si128((void *)(p + 8), vf_to_bf16_(v.b));
+}
+/* The first n lanes (0..16) of a narrow vector; the rest reads as zero. */
+static inline vf vf_load_f16_n(const uint16_t *p, size_t n)
+{
+    uint16_t t[VF_N] = {0};
+    memcpy(t, p, n * sizeof(t[0]));
+    return vf_load_f16(t);
+}
+static inline vf vf_load_bf16_n(const uint16_t *p, size_t n)
+{
+    uint16_t t[VF_N] = {0};
+    memcpy(t, p, n * sizeof(t[0]));
+    return vf_load_bf16(t);
+}
+static inline void vf_store_f16_n(uint16_t *p, vf v, size_t n)
+{
+    uint16_t t[VF_N];
+    vf_store_f16(t, v);
+    memcpy(p, t, n * sizeof(t[0]));
+}
+static inline void vf_store_bf16_n(uint16_t *p, vf v, size_t n)
+{
+    uint16_t t[VF_N];
+    vf_store_bf16(t, v);
+    memcpy(p, t, n * sizeof(t[0]));
+}
+static inline __m256 vf_pow2_(__m256i n) /* 2^n for n in [-126, 127] */
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+}
+static inline __m256 vf_ldexp_(__m256 x, __m256 n)
+{
+    const __m256i e = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(e, 1);
+    return _mm256_mul_ps(_mm256_mul_ps(x, vf_pow2_(half)), vf_pow2_(_mm256_sub_epi32(e, half)));
+}
+/* x * 2^n, rounded once, for x in [0.5, 2) and integral n in [-250, 250]. */
+static inline vf vf_ldexp(vf x, vf n)
+{
+    return (vf){vf_ldexp_(x.a, n.a), vf_ldexp_(x.b, n.b)};
 }
 #endif

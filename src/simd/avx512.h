@@ -100,4 +100,75 @@ static inline vf vf_scale2(vf x, vf n)
     const __m512i e = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
     return _mm512_mul_ps(x, _mm512_castsi512_ps(_mm512_slli_epi32(e, 23)));
 }
+static inline vf vf_fnma(vf x, vf y, vf z)
+{
+    return _mm512_fnmadd_ps(x, y, z);
+}
+static inline float vf_lane0(vf v)
+{
+    return _mm512_cvtss_f32(v);
+}
+static inline vf vf_abs(vf x)
+{
+    return _mm512_abs_ps(x);
+}
+static inline vf vf_copysign(vf x, vf s)
+{
+    const __m512 sign = _mm512_set1_ps(-0.0f);
+    return _mm512_or_ps(_mm512_andnot_ps(sign, x), _mm512_and_ps(sign, s));
+}
+static inline vf vf_if_less(vf x, vf y, vf then, vf other)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_LT_OQ), other, then);
+}
+static inline unsigned vf_not_le(vf x, vf y)
+{
+    return _mm512_cmp_ps_mask(x, y, _CMP_NLE_UQ);
+}
+static inline unsigned vf_equal(vf x, vf y)
+{
+    return _mm512_cmp_ps_mask(x, y, _CMP_EQ_OQ);
+}
+static inline __mmask16 vf_below_(int n) /* lanes < n, any n */
+{
+    return n >= 16 ? (__mmask16)0xffff : n <= 0 ? (__mmask16)0 : vf_mask_((size_t)n);
+}
+static inline vf vf_range(vf x, vf y, int lo, int hi)
+{
+    return _mm512_mask_blend_ps((__mmask16)(vf_below_(hi) & ~vf_below_(lo)), y, x);
+}
+static inline __m256i vf_to_bf16_(vf x)
+{
+    const __m512i u = _mm512_castps_si512(x), one = _mm512_set1_epi32(1);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), one);
+    __m512i r = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    r = _mm512_mask_or_epi32(r, nan, u, _mm512_set1_epi32(0x400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(r, 16));
+}
+static inline void vf_store_bf16(uint16_t *p, vf v)
+{
+    _mm256_storeu_si256((void *)p, vf_to_bf16_(v));
+}
+static inline vf vf_load_f16_n(const uint16_t *p, size_t n)
+{
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(vf_mask_(n), p));
+}
+static inline vf vf_load_bf16_n(const uint16_t *p, size_t n)
+{
+    const __m512i u = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(vf_mask_(n), p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(u, 16));
+}
+static inline void vf_store_f16_n(uint16_t *p, vf v, size_t n)
+{
+    _mm256_mask_storeu_epi16(p, vf_mask_(n), _mm512_cvtps_ph(v, 0));
+}
+static inline void vf_store_bf16_n(uint16_t *p, vf v, size_t n)
+{
+    _mm256_mask_storeu_epi16(p, vf_mask_(n), vf_to_bf16_(v));
+}
+static inline vf vf_ldexp(vf x, vf n)
+{
+    return _mm512_scalef_ps(x, n);
+}
 #endif

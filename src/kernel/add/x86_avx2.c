@@ -1,0 +1,3 @@
+#include "simd/avx2.h"
+#define ADD_NAME ox_add_avx2
+#include "kernel/add/body.h"

@@ -1,0 +1,3 @@
+#include "simd/avx2.h"
+#define GLU_NAME ox_glu_avx2
+#include "kernel/glu/body.h"

@@ -1,0 +1,3 @@
+#include "simd/avx512.h"
+#define GLU_NAME ox_glu_avx512
+#include "kernel/glu/body.h"

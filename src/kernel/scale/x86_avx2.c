@@ -1,0 +1,3 @@
+#include "simd/avx2.h"
+#define SCALE_NAME ox_scale_avx2
+#include "kernel/scale/body.h"

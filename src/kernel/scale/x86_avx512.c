@@ -1,0 +1,3 @@
+#include "simd/avx512.h"
+#define SCALE_NAME ox_scale_avx512
+#include "kernel/scale/body.h"

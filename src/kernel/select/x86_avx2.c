@@ -1,0 +1,3 @@
+#include "simd/avx2.h"
+#define SELECT_NAME ox_select_avx2
+#include "kernel/select/body.h"
