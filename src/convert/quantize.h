@@ -7,6 +7,7 @@
 #ifndef OX_CONVERT_QUANTIZE_H
 #define OX_CONVERT_QUANTIZE_H
 #include "base/arena.h"
+#include "base/mem.h"
 #include "tensor/weight.h"
 
 typedef enum ox_quant_kind {
