@@ -58,7 +58,7 @@ typedef struct ox_hparams {
     float attend_scale;
     float attend_softcap, logit_softcap; /* 0 = none */
     bool qkv_bias, o_bias, mlp_bias, qk_norm, post_norms, one_plus_norm, fused;
-    bool tied;             /* the head uses the embedding when the file has no matrix of its own */
+    bool tied;             /* the head is the embedding when the file has no matrix of its own */
     int32_t window;        /* 0 = none */
     bool windowed[OX_LAYERS_MAX];
     bool local_rope;       /* windowed layers turn by rope[1] */
