@@ -47,8 +47,10 @@ const char *ox_role_pattern(const ox_hparams *hp, ox_role role)
     return post ? roles[role].hf_post : roles[role].hf;
 }
 
-const char *ox_role_node(ox_role role)
+const char *ox_role_node(const ox_hparams *hp, ox_role role)
 {
+    if (role == OX_ROLE_FFN_NORM && hp->post_norms)
+        return "/model/layers.%d/pre_feedforward_layernorm/LayerNorm";
     return roles[role].node;
 }
 

@@ -10,6 +10,7 @@ enum { SIZE_MAX_INT = INT32_MAX };
 static ox_status need_size(const ox_json *c, const char *key, int32_t *out, ox_err *err)
 {
     int64_t v;
+    if (*out && ox_json_is_null(ox_json_get(c, key))) return OX_OK;
     OX_TRY(ox_json_need_i64(c, key, 1, SIZE_MAX_INT, &v, err));
     *out = (int32_t)v;
     return OX_OK;
@@ -195,19 +196,26 @@ static ox_status read_windows(const ox_json *c, ox_hparams *hp, ox_err *err)
 
 static ox_status read_sizes(const ox_json *c, ox_hparams *hp, ox_err *err)
 {
-    int64_t vocab, context;
+    if (hp->arch->traits & OX_TRAIT_LOCAL_ROPE) { /* such files leave out what is usual */
+        hp->n_heads = 8;
+        hp->n_kv_heads = 4;
+        hp->head_size = 256;
+        hp->vocab = 262208;
+        hp->context = 131072;
+    }
     OX_TRY(need_size(c, "num_hidden_layers", &hp->n_layers, err));
     OX_TRY(need_size(c, "hidden_size", &hp->hidden, err));
     OX_TRY(need_size(c, "intermediate_size", &hp->n_ff, err));
     OX_TRY(need_size(c, "num_attention_heads", &hp->n_heads, err));
-    hp->n_kv_heads = hp->n_heads;
+    if (!hp->n_kv_heads) hp->n_kv_heads = hp->n_heads;
     OX_TRY(opt_size(c, "num_key_value_heads", &hp->n_kv_heads, err));
-    hp->head_size = hp->hidden / hp->n_heads;
+    if (!hp->head_size) hp->head_size = hp->hidden / hp->n_heads;
     OX_TRY(opt_size(c, "head_dim", &hp->head_size, err));
-    OX_TRY(ox_json_need_i64(c, "vocab_size", 1, INT32_MAX, &vocab, err));
-    OX_TRY(ox_json_need_i64(c, "max_position_embeddings", 1, 1 << 26, &context, err));
-    hp->vocab = vocab;
-    hp->context = context;
+    OX_TRY(ox_json_opt_i64(c, "vocab_size", 1, INT32_MAX, &hp->vocab, err));
+    OX_TRY(ox_json_opt_i64(c, "max_position_embeddings", 1, 1 << 26, &hp->context, err));
+    if (!hp->vocab || !hp->context)
+        return OX_FAIL(err, OX_BAD_FILE, "config.json: %s is missing",
+                       hp->vocab ? "max_position_embeddings" : "vocab_size");
     hp->epsilon = 1e-6f;
     return opt_float(c, "rms_norm_eps", &hp->epsilon, err);
 }
