@@ -39,7 +39,7 @@ ox_status ox_qpack_shape(ox_qpack *p, const ox_weight *const *weights, size_t n_
                          ox_err *err);
 
 /* Writes units [begin, end) of p->data. Threads may fill disjoint ranges; the weights must be those
- * given to ox_qpack_shape. OX_NO_MEMORY when the row buffers (some 10 bytes a column) fail. */
+ * given to ox_qpack_shape. OX_NO_MEMORY when the buffer of 32 rows (some 50 k bytes) fails. */
 ox_status ox_qpack_fill(const ox_qpack *p, const ox_weight *const *weights, size_t n_weights,
                         size_t begin, size_t end, ox_err *err);
 

@@ -1,0 +1,10 @@
+/* embed.c - the family's row table. */
+#include "kernel/embed/embed.h"
+
+const ox_kernel_row ox_embed_rows[] = {
+#define OX_CPU_KERNEL(fn, needs, tol, accepts)                                                     \
+    {#fn, OX_DEVICE_CPU, needs, tol, accepts, (ox_any_fn *)fn},
+#include "kernel/embed/kernels.def"
+#undef OX_CPU_KERNEL
+    {0},
+};
