@@ -23,8 +23,7 @@ typedef struct ox_buffer {
     int32_t quant_block; /* 0: float rows; else the int8 form of kernel/quantize with this block */
     int32_t quant_bits;  /* code width its reader has (decides the byte order), quantised only */
     bool wanted;         /* rows = the rows whose logits are wanted, not all of the step's */
-    int32_t first_call, last_call; /* lifetime */
-    int32_t alias;       /* >= 0: shares the memory of that buffer (updated in place) */
+    int32_t first_call, last_call; /* lifetime: calls while planning, barrier intervals after */
 } ox_buffer;
 
 typedef struct ox_operand {

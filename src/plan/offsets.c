@@ -1,8 +1,9 @@
 /* offsets.c - where every buffer lies in the step's arena.
  *
  * Count pass: bytes of each buffer for the class's most rows. Place pass: buffers in order of first
- * use, each at the lowest offset where it overlaps no buffer that is alive at the same time. Offsets
- * are multiples of 64. The logits stay alive to the end. */
+ * use, each at the lowest offset where it overlaps no buffer that is alive at the same time. Lifetimes
+ * count in barriers, not calls: workers between two barriers may be at different calls. Offsets are
+ * multiples of 64. The logits stay alive to the end. */
 #include "plan/plan_internal.h"
 
 
@@ -49,9 +50,27 @@ static ox_status place_class(ox_plan *p, int k, int32_t rows, ox_err *err)
     return OX_OK;
 }
 
+/* Calls to barrier intervals. */
+static ox_status count_lifetimes(ox_plan *p, ox_err *err)
+{
+    int32_t *interval = ox_calloc(p->calls.n + 1, sizeof(*interval));
+    if (!interval) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a plan");
+    for (size_t i = 1; i < p->calls.n; i++)
+        interval[i] = interval[i - 1] + p->calls.p[i].barrier;
+    for (size_t i = 0; i < p->buffers.n; i++) {
+        ox_buffer *b = &p->buffers.p[i];
+        if (b->first_call < 0) continue;
+        b->first_call = interval[b->first_call];
+        b->last_call = interval[b->last_call];
+    }
+    ox_free(interval);
+    return OX_OK;
+}
+
 ox_status ox_plan_place(ox_plan *p, ox_err *err)
 {
     static const int32_t rows[OX_CLASS_COUNT] = {1, OX_FEW_ROWS, OX_MANY_ROWS};
+    OX_TRY(count_lifetimes(p, err));
     p->buffers.p[p->logits.buffer.i].last_call = (int32_t)p->calls.n;
     for (int k = 0; k < OX_CLASS_COUNT; k++) {
         p->max_rows[k] = rows[k];

@@ -17,26 +17,31 @@ static int32_t width_of(const ox_plan_builder *b, ox_value_id v)
     return (int32_t)b->graph->values.p[v.i].dims[1];
 }
 
+/* The linear that makes input `i` of the glu, when it can be fused into it; -1 otherwise. */
+static int32_t glu_source(const ox_plan_builder *b, int32_t i_glu, uint32_t i)
+{
+    const ox_value_id v = ox_plan_in(b, i_glu, i);
+    const int32_t producer = b->graph->values.p[v.i].producer.i;
+    if (producer < 0 || b->planned[producer] || ox_plan_only_reader(b, v) != i_glu) return -1;
+    return ox_plan_term(b, producer)->kind == OX_TERM_LINEAR ? producer : -1;
+}
+
 ox_status ox_phase_glu(ox_plan_builder *b, int32_t i_node, bool *took, ox_err *err)
 {
-    const ox_term *gate = ox_plan_term(b, i_node);
-    if (gate->kind != OX_TERM_LINEAR) return OX_OK;
+    if (ox_plan_term(b, i_node)->kind != OX_TERM_LINEAR) return OX_OK;
     const int32_t i_glu = ox_plan_only_reader(b, ox_plan_out(b, i_node));
     if (i_glu < 0 || ox_plan_term(b, i_glu)->kind != OX_TERM_GLU) return OX_OK;
-    const ox_value_id other = ox_plan_in(b, i_glu, 1);
-    const ox_node_id producer = b->graph->values.p[other.i].producer;
-    if (ox_plan_in(b, i_glu, 0).i != ox_plan_out(b, i_node).i || producer.i < 0) return OX_OK;
-    const ox_term *up = ox_plan_term(b, producer.i);
-    const ox_value_id x = ox_plan_in(b, i_node, 0);
-    if (b->planned[producer.i] || up->kind != OX_TERM_LINEAR || ox_plan_only_reader(b, other) < 0 ||
-        ox_plan_in(b, producer.i, 0).i != x.i || up->weight->rows != gate->weight->rows ||
+    const int32_t nodes[2] = {glu_source(b, i_glu, 0), glu_source(b, i_glu, 1)};
+    if (nodes[0] < 0 || nodes[1] < 0 || nodes[0] == nodes[1]) return OX_OK;
+    const ox_term *gate = ox_plan_term(b, nodes[0]), *up = ox_plan_term(b, nodes[1]);
+    const ox_value_id x = ox_plan_in(b, nodes[0], 0);
+    if (ox_plan_in(b, nodes[1], 0).i != x.i || up->weight->rows != gate->weight->rows ||
         !ox_plan_same_matrix(b, gate, up) || ox_plan_linear_kind(b, gate) == OX_CALL_LINEAR_FLOAT)
         return OX_OK;
-    const int32_t nodes[2] = {i_node, producer.i};
     OX_TRY(new_output(b, i_glu, (int32_t)gate->weight->rows, err));
     OX_TRY(ox_plan_linear(b, nodes, 2, true, ox_plan_term(b, i_glu), b->where[x.i],
                           b->where[ox_plan_out(b, i_glu).i], OX_NO_OPERAND, err));
-    b->planned[i_node] = b->planned[producer.i] = b->planned[i_glu] = true;
+    b->planned[nodes[0]] = b->planned[nodes[1]] = b->planned[i_glu] = true;
     *took = true;
     return OX_OK;
 }

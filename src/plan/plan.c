@@ -28,8 +28,7 @@ int32_t ox_plan_only_reader(const ox_plan_builder *b, ox_value_id v)
 ox_status ox_plan_new_buffer(ox_plan_builder *b, int32_t width, bool wanted, ox_operand *out,
                              ox_err *err)
 {
-    const ox_buffer buffer = {.width = width, .wanted = wanted, .first_call = -1, .last_call = -1,
-                              .alias = -1};
+    const ox_buffer buffer = {.width = width, .wanted = wanted, .first_call = -1, .last_call = -1};
     if (!ox_vec_push(&b->plan->buffers, buffer))
         return OX_FAIL(err, OX_NO_MEMORY, "no memory for a plan");
     *out = (ox_operand){{(int32_t)b->plan->buffers.n - 1}, 0, width};
@@ -194,6 +193,27 @@ static void builder_close(ox_plan_builder *b)
     ox_vec_deinit(&b->quantized);
 }
 
+/* Calls that split the step's rows over the team in the same way: what one wrote, the same worker
+ * reads in the next. */
+static bool is_row_call(const ox_call *c)
+{
+    static const bool row[OX_CALL_COUNT] = {
+        [OX_CALL_EMBED] = true,  [OX_CALL_NORM] = true, [OX_CALL_QUANTIZE] = true,
+        [OX_CALL_ROTATE] = true, [OX_CALL_APPEND] = true, [OX_CALL_GLU] = true,
+        [OX_CALL_ACT] = true,    [OX_CALL_ADD] = true,  [OX_CALL_SCALE] = true,
+    };
+    return row[c->kind];
+}
+
+static void place_barriers(ox_plan *p)
+{
+    for (size_t i = 0; i < p->calls.n; i++) {
+        ox_call *c = &p->calls.p[i], *before = i ? c - 1 : NULL;
+        c->barrier = before && !(is_row_call(c) && (is_row_call(before) || before->kind == OX_CALL_GATHER) &&
+                                 c->wanted == before->wanted);
+    }
+}
+
 static ox_status bind_all(ox_plan *p, ox_err *err)
 {
     for (size_t i = 0; i < p->calls.n; i++)
@@ -225,6 +245,7 @@ ox_status ox_plan_open(ox_plan **out, const ox_graph *terms, ox_backend *backend
         goto fail;
     }
     p->vocab = p->logits.width;
+    place_barriers(p);
     OX_TRY_GOTO(bind_all(p, err));
     OX_TRY_GOTO(ox_plan_place(p, err));
     *out = p;
