@@ -11,9 +11,9 @@ extern "C" {
 OX_API void ox_release(void *p);
 
 enum {
-    OX_ENCODE_ADD_SPECIAL = 1,   /* add begin/end tokens as the tokenizer's file says */
-    OX_ENCODE_PLAIN_SPECIAL = 2, /* special tokens inside the text are ordinary text */
-    OX_DECODE_SKIP_SPECIAL = 4,
+    OX_TEXT_ADD_SPECIAL = 1,   /* add begin/end tokens as the tokenizer's file says */
+    OX_TEXT_PLAIN_SPECIAL = 2, /* special tokens inside the text are ordinary text */
+    OX_TEXT_SKIP_SPECIAL = 4,
 };
 
 /* UTF-8 text [n] to ids. Invalid UTF-8 is OX_BAD_ARGUMENT with the byte offset. */

@@ -5,17 +5,17 @@
 
 #include <string.h>
 
-typedef struct ox_kv_page {
+typedef struct ox_kv_block {
     void *bytes;
     size_t n_refs;
-    struct ox_kv_page *next_free;
-} ox_kv_page;
+    struct ox_kv_block *next_free;
+} ox_kv_block;
 
 struct ox_kv_pool {
     ox_dtype dtype;
     size_t page_bytes, max_bytes, used_bytes; /* used: taken by sequences */
     ox_kv_place *places;
-    ox_kv_page *free;
+    ox_kv_block *free;
 };
 
 ox_status ox_kv_pool_open(ox_kv_pool **out, const ox_cache *caches, size_t n_caches, ox_dtype dtype,
@@ -53,7 +53,7 @@ void ox_kv_pool_close(ox_kv_pool **pool)
     ox_kv_pool *p = *pool;
     if (!p) return;
     while (p->free) {
-        ox_kv_page *page = p->free;
+        ox_kv_block *page = p->free;
         p->free = page->next_free;
         ox_pages_free(page->bytes, p->page_bytes);
         ox_free(page);
@@ -83,7 +83,7 @@ size_t ox_kv_pool_used_bytes(const ox_kv_pool *pool)
     return pool->used_bytes;
 }
 
-static ox_status page_take(ox_kv_pool *p, ox_kv_page **out, ox_err *err)
+static ox_status page_take(ox_kv_pool *p, ox_kv_block **out, ox_err *err)
 {
     if (p->max_bytes && p->used_bytes + p->page_bytes > p->max_bytes)
         return OX_FAIL(err, OX_NO_MEMORY,
@@ -91,7 +91,7 @@ static ox_status page_take(ox_kv_pool *p, ox_kv_page **out, ox_err *err)
                        "--context or use --kv f16",
                        (double)(p->used_bytes + p->page_bytes - p->max_bytes) / 0x1p30,
                        (double)p->max_bytes / 0x1p30);
-    ox_kv_page *page = p->free;
+    ox_kv_block *page = p->free;
     if (page) {
         p->free = page->next_free;
     } else {
@@ -112,7 +112,7 @@ static ox_status page_take(ox_kv_pool *p, ox_kv_page **out, ox_err *err)
     return OX_OK;
 }
 
-static void page_give(ox_kv_pool *p, ox_kv_page *page)
+static void page_give(ox_kv_pool *p, ox_kv_block *page)
 {
     if (--page->n_refs) return;
     page->next_free = p->free;
@@ -147,7 +147,7 @@ void ox_kv_seq_close(ox_kv_seq *seq)
 /* A page that another sequence also reads is copied before it is written. */
 static ox_status own_page(ox_kv_seq *seq, size_t i, ox_err *err)
 {
-    ox_kv_page *shared = seq->pages.p[i], *copy;
+    ox_kv_block *shared = seq->pages.p[i], *copy;
     if (shared->n_refs == 1) return OX_OK;
     OX_TRY(page_take(seq->pool, &copy, err));
     memcpy(copy->bytes, shared->bytes, seq->pool->page_bytes);
@@ -167,7 +167,7 @@ ox_status ox_kv_seq_reserve(ox_kv_seq *seq, size_t upto, ox_err *err)
     if (!ox_vec_reserve(&seq->pages, need) || !ox_vec_reserve(&seq->table, need))
         return OX_FAIL(err, OX_NO_MEMORY, "no memory for the page table");
     while (seq->pages.n < need) {
-        ox_kv_page *page;
+        ox_kv_block *page;
         OX_TRY_GOTO(page_take(seq->pool, &page, err));
         seq->pages.p[seq->pages.n++] = page;
         seq->table.p[seq->table.n++] = page->bytes;

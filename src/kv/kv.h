@@ -19,7 +19,7 @@ typedef struct ox_kv_place {
 
 typedef struct ox_kv_seq {
     ox_kv_pool *pool;
-    OX_VEC(struct ox_kv_page *) pages;
+    OX_VEC(struct ox_kv_block *) pages;
     OX_VEC(void *) table; /* bytes of pages[i]; what kernels read */
     size_t n_positions;   /* valid positions */
 } ox_kv_seq;

@@ -1,0 +1,58 @@
+/* exec.c - picks the shape class of a step and hands the plan's calls to its backend. */
+#include "exec/exec.h"
+
+struct ox_exec {
+    const ox_plan *plan;
+    char *arena;
+    size_t arena_bytes;
+};
+
+ox_status ox_exec_open(ox_exec **out, const ox_plan *plan, ox_err *err)
+{
+    *out = NULL;
+    ox_exec *e = ox_calloc(1, sizeof(*e));
+    if (!e) return OX_FAIL(err, OX_NO_MEMORY, "no memory to run a plan");
+    e->plan = plan;
+    for (int k = 0; k < OX_CLASS_COUNT; k++)
+        if (plan->arena_bytes[k] > e->arena_bytes) e->arena_bytes = plan->arena_bytes[k];
+    e->arena = ox_pages_alloc(e->arena_bytes);
+    if (!e->arena) {
+        ox_exec_close(&e);
+        return OX_FAIL(err, OX_NO_MEMORY, "no memory for %zu bytes of activations",
+                       plan->arena_bytes[OX_CLASS_MANY]);
+    }
+    *out = e;
+    return OX_OK;
+}
+
+void ox_exec_close(ox_exec **e)
+{
+    if (!*e) return;
+    ox_pages_free((*e)->arena, (*e)->arena_bytes);
+    ox_free(*e);
+    *e = NULL;
+}
+
+/* Calls behind the last one that does not work on wanted rows are skipped when nothing is wanted. */
+static size_t n_calls_for(const ox_plan *p, const ox_step *step)
+{
+    size_t n = p->calls.n;
+    if (step->n_wanted) return n;
+    while (n && p->calls.p[n - 1].wanted)
+        n--;
+    return n;
+}
+
+const float *ox_exec_run(ox_exec *e, const ox_step *step, const ox_kv_pool *kv)
+{
+    const ox_plan *p = e->plan;
+    const ox_shape_class k = ox_class_of_rows(step->rows);
+    p->backend->ops->run(p->backend, p->calls.p, n_calls_for(p, step), p->buffers.p, p->offsets[k],
+                         e->arena, step, kv);
+    return (const float *)(void *)(e->arena + p->offsets[k][p->logits.buffer.i]) + p->logits.first;
+}
+
+size_t ox_exec_arena_bytes(const ox_exec *e)
+{
+    return e->arena_bytes;
+}
