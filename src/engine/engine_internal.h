@@ -1,0 +1,60 @@
+/* engine_internal.h - what a model and a session are made of. */
+#ifndef OX_ENGINE_INTERNAL_H
+#define OX_ENGINE_INTERNAL_H
+#include "base/team.h"
+#include "exec/exec.h"
+#include "kv/kv.h"
+#include "model/source.h"
+#include "opt/opt.h"
+#include "oxgen/ox_experimental.h"
+#include "text/detok.h"
+#include "text/template.h"
+#include "text/tokenizer.h"
+
+/* How a model's graph is run: planned calls, or operator by operator (interp.c). */
+typedef struct ox_interp ox_interp;
+
+struct ox_model {
+    ox_source *source;
+    ox_team *team;
+    int32_t n_threads;
+    /* planned */
+    ox_backend *backend;
+    ox_plan *plan;
+    ox_exec *exec;
+    ox_kv_pool *kv;
+    /* or not */
+    ox_interp *interp;
+    ox_opt_report opt;
+
+    ox_tokenizer *tokenizer; /* NULL: the model has none */
+    ox_template *chat, *tools;
+    int64_t context;
+    char *name, *type, *search_json; /* NUL-terminated facts */
+};
+
+struct ox_session {
+    ox_model *model;
+    ox_kv_seq kv;
+    struct ox_interp_state *interp; /* of models that run operator by operator */
+    OX_VEC(int32_t) ids;
+    float *logits; /* [vocab]; valid when has_logits */
+    bool has_logits;
+};
+
+/* open.c: recognises which form MODEL is and opens it. */
+ox_status ox_source_open(ox_source **out, const char *path, const ox_model_options *o, ox_err *err);
+/* What a missing tokenizer means, as an error. */
+ox_status ox_model_need_tokenizer(const ox_model *m, ox_err *err);
+
+/* interp.c */
+ox_status ox_interp_open(ox_interp **out, ox_source *s, ox_err *err);
+void ox_interp_close(ox_interp **p);
+ox_status ox_interp_state_open(struct ox_interp_state **out, ox_interp *p, ox_err *err);
+void ox_interp_state_close(struct ox_interp_state **s);
+void ox_interp_state_truncate(struct ox_interp_state *s, size_t n_positions);
+/* Runs n ids behind the state's positions; logits of the last n_wanted rows to fn. */
+ox_status ox_interp_append(ox_interp *p, struct ox_interp_state *s, const int32_t *ids, size_t n,
+                           size_t n_wanted, ox_logits_fn *fn, void *user, ox_err *err);
+uint64_t ox_interp_state_bytes(const struct ox_interp_state *s);
+#endif

@@ -1,0 +1,320 @@
+/* model.c - opens a model: source, terms, plan, packed weights, tokenizer, templates. */
+#include "engine/engine_internal.h"
+
+#include <string.h>
+
+enum { FALLBACK_CONTEXT = 4096 };
+
+void ox_model_options_init(ox_model_options *o)
+{
+    *o = (ox_model_options){.struct_size = sizeof(*o)};
+}
+
+static bool is_one_of(const char *s, const char *const *list)
+{
+    for (; *list; list++)
+        if (!strcmp(s, *list)) return true;
+    return false;
+}
+
+static ox_status check_options(const ox_model_options *o, ox_err *err)
+{
+    static const char *const numerics[] = {"fast", "exact", NULL};
+    static const char *const kv[] = {"f32", "f16", "bf16", NULL};
+    if (o->backend && strcmp(o->backend, "native"))
+        return OX_FAIL(err, OX_NO_DEVICE, "--backend %s is not available in this build; use native",
+                       o->backend);
+    if (o->device && strcmp(o->device, "auto") && strcmp(o->device, "cpu"))
+        return OX_FAIL(err, OX_NO_DEVICE, "--device %s is not available in this build; use cpu",
+                       o->device);
+    if (o->numerics && !is_one_of(o->numerics, numerics))
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--numerics %s is not known; expected fast or exact",
+                       o->numerics);
+    if (o->kv && !is_one_of(o->kv, kv))
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--kv %s is not known; expected f32, f16 or bf16", o->kv);
+    if (o->n_threads < 0 || o->n_threads > OX_TEAM_MAX)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--threads %d: expected 1 to %d", o->n_threads,
+                       OX_TEAM_MAX);
+    if (o->context < 0) return OX_FAIL(err, OX_BAD_ARGUMENT, "--context must be > 0");
+    return OX_OK;
+}
+
+static ox_status pick_threads(int32_t *n, const ox_model_options *o, ox_err *err)
+{
+    const char *env = ox_env("OXGEN_THREADS");
+    int64_t v;
+    *n = o->n_threads;
+    if (*n || !env || !*env) {
+        if (!*n) *n = ox_cpu_count() < OX_TEAM_MAX ? ox_cpu_count() : OX_TEAM_MAX;
+        return OX_OK;
+    }
+    if (!ox_str_to_i64(ox_str_of(env), &v) || v < 1 || v > OX_TEAM_MAX)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "OXGEN_THREADS=%s: expected 1 to %d", env, OX_TEAM_MAX);
+    *n = (int32_t)v;
+    return OX_OK;
+}
+
+static ox_status copy_facts(ox_model *m, ox_err *err)
+{
+    const ox_facts *f = &m->source->facts;
+    ox_buf b = {0};
+    m->type = ox_strdup_n(f->type.p ? f->type.p : "", f->type.n);
+    const char *base = ox_path_base(m->source->path);
+    m->name = f->name.n ? ox_strdup_n(f->name.p, f->name.n) : ox_strdup_n(base, strlen(base));
+    const ox_search *s = &f->search;
+    ox_buf_printf(&b, "{\"do_sample\":%s", s->do_sample ? "true" : "false");
+    if (s->has_temperature) ox_buf_printf(&b, ",\"temperature\":%.9g", (double)s->temperature);
+    if (s->has_top_k) ox_buf_printf(&b, ",\"top_k\":%d", s->top_k);
+    if (s->has_top_p) ox_buf_printf(&b, ",\"top_p\":%.9g", (double)s->top_p);
+    if (s->has_min_p) ox_buf_printf(&b, ",\"min_p\":%.9g", (double)s->min_p);
+    if (s->has_repetition) ox_buf_printf(&b, ",\"repetition_penalty\":%.9g", (double)s->repetition);
+    if (s->max_length) ox_buf_printf(&b, ",\"max_length\":%d", s->max_length);
+    ox_buf_put_z(&b, "}");
+    m->search_json = b.p;
+    if (!m->type || !m->name || b.failed) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a model");
+    return OX_OK;
+}
+
+static ox_status open_text(ox_model *m, ox_err *err)
+{
+    const ox_facts *f = &m->source->facts;
+    if (f->tokenizer_json.n)
+        OX_TRY(ox_tokenizer_open(&m->tokenizer, f->tokenizer_json, f->tokenizer_config, err));
+    if (f->chat_template.n) OX_TRY(ox_template_open(&m->chat, f->chat_template, err));
+    if (f->tool_template.n) OX_TRY(ox_template_open(&m->tools, f->tool_template, err));
+    return OX_OK;
+}
+
+/* The end-of-text ids of the files joined with the tokenizer's own eos token. */
+static void join_eos(ox_model *m)
+{
+    ox_facts *f = &m->source->facts;
+    const int32_t eos = m->tokenizer ? ox_tokenizer_special(m->tokenizer, OX_SPECIAL_EOS) : -1;
+    if (eos >= 0 && !ox_model_is_eos(m, eos) && f->n_eos < OX_EOS_MAX) f->eos[f->n_eos++] = eos;
+}
+
+static void drop_source_pages(void *user, const ox_weight *w)
+{
+    const ox_model *m = user;
+    for (size_t i = 0; i < m->source->mappings.n; i++) {
+        const ox_mapping *map = &m->source->mappings.p[i];
+        const uint8_t *data = w->data ? w->data : w->nbits.codes;
+        if (data >= map->bytes && data < map->bytes + map->n) ox_mapping_drop(map, data, w->bytes);
+    }
+}
+
+typedef struct load_progress {
+    const ox_model_options *o;
+} load_progress;
+
+static bool on_prepare(void *user, uint64_t done, uint64_t total)
+{
+    const load_progress *p = user;
+    return !p->o->progress || !p->o->progress(p->o->progress_user, "load", done, total);
+}
+
+static ox_dtype kv_type(const ox_model *m, const ox_model_options *o)
+{
+    if (o->kv) return !strcmp(o->kv, "f32") ? OX_DTYPE_F32 : !strcmp(o->kv, "f16") ? OX_DTYPE_F16
+                                                                                   : OX_DTYPE_BF16;
+    if (o->numerics && !strcmp(o->numerics, "exact")) return OX_DTYPE_F32;
+    const ox_graph *g = m->source->graph;
+    const bool onnx = m->source->form == OX_FORM_GENAI || m->source->form == OX_FORM_ONNX;
+    const ox_dtype declared = g->caches.n ? g->caches.p[0].dtype : OX_DTYPE_F16;
+    return onnx && (declared == OX_DTYPE_F32 || declared == OX_DTYPE_BF16) ? declared : OX_DTYPE_F16;
+}
+
+/* Positions the rotary tables cover; 0 = no limit. */
+static int64_t table_positions(const ox_graph *g)
+{
+    int64_t least = 0;
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        const ox_node *n = &g->nodes.p[i];
+        if (n->dead || !n->term || n->term->kind != OX_TERM_ROTATE) continue;
+        const int64_t have = n->term->rotary->n_positions;
+        if (!least || have < least) least = have;
+    }
+    return least;
+}
+
+static ox_status pick_context(ox_model *m, const ox_model_options *o, ox_err *err)
+{
+    const int64_t declared = m->source->facts.context_length;
+    const int64_t tables = m->plan ? table_positions(m->source->graph) : 0;
+    int64_t most = declared ? declared : tables ? tables : FALLBACK_CONTEXT;
+    if (tables && tables < most) most = tables;
+    if (most > INT32_MAX) most = INT32_MAX;
+    if (o->context > most)
+        return OX_FAIL(err, OX_BAD_ARGUMENT,
+                       "--context %lld is more than the model's %lld positions; lower it",
+                       (long long)o->context, (long long)most);
+    m->context = o->context ? o->context : most;
+    return OX_OK;
+}
+
+static ox_status open_plan(ox_model *m, const ox_model_options *o, ox_err *err)
+{
+    const ox_plan_options po = {.exact = o->numerics && !strcmp(o->numerics, "exact"),
+                                .switches = ox_env("OXGEN_PASSES")};
+    load_progress lp = {o};
+    const ox_graph *g = m->source->graph;
+    OX_TRY(ox_backend_cpu_open(&m->backend, m->team, err));
+    OX_TRY(ox_plan_open(&m->plan, g, m->backend, &po, err));
+    OX_TRY(m->backend->ops->prepare(m->backend, m->plan->calls.p, m->plan->calls.n, on_prepare, &lp,
+                                    drop_source_pages, err));
+    OX_TRY(ox_exec_open(&m->exec, m->plan, err));
+    return ox_kv_pool_open(&m->kv, g->caches.p, g->caches.n, kv_type(m, o), 0, err);
+}
+
+static ox_status open_graph(ox_model *m, const ox_model_options *o, ox_err *err)
+{
+    ox_source *s = m->source;
+    OX_TRY(pick_threads(&m->n_threads, o, err));
+    OX_TRY(ox_team_open(&m->team, m->n_threads, err));
+    if (!ox_graph_is_terms(s->graph)) {
+        const ox_opt_ports ports = {s->in_ids,    s->in_mask,    s->in_positions,  s->in_past_k,
+                                    s->in_past_v, s->out_logits, s->out_present_k, s->out_present_v};
+        OX_TRY(ox_opt_run(s->graph, &ports, &s->arena, &m->opt, err));
+    } else {
+        m->opt.is_terms = true;
+    }
+    if (m->opt.is_terms) return open_plan(m, o, err);
+    if (m->opt.n_remaining)
+        ox_source_warn(s, "node %.*s (%.*s) is not recognised (%s): the graph runs operator by "
+                          "operator, slowly",
+                       OX_STR_ARGS(m->opt.remaining[0].node),
+                       OX_STR_ARGS(m->opt.remaining[0].op_type), m->opt.remaining[0].reason);
+    return ox_interp_open(&m->interp, s, err);
+}
+
+ox_status ox_model_open(ox_model **out, const char *path, const ox_model_options *options, ox_err *err)
+{
+    ox_status st = OX_OK;
+    ox_model_options o;
+
+    *out = NULL;
+    ox_model_options_init(&o);
+    if (options) memcpy(&o, options, options->struct_size < sizeof(o) ? options->struct_size : sizeof(o));
+    OX_TRY(check_options(&o, err));
+    ox_model *m = ox_calloc(1, sizeof(*m));
+    if (!m) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a model");
+    OX_TRY_GOTO(ox_source_open(&m->source, path, &o, err));
+    OX_TRY_GOTO(copy_facts(m, err));
+    OX_TRY_GOTO(open_text(m, err));
+    join_eos(m);
+    if (!o.text_only) {
+        OX_TRY_GOTO(open_graph(m, &o, err));
+        OX_TRY_GOTO(pick_context(m, &o, err));
+    }
+    *out = m;
+    return OX_OK;
+fail:
+    ox_model_close(&m);
+    if (err && !strstr(err->msg, ox_path_base(path))) ox_err_prefix(err, "%s", path);
+    return st;
+}
+
+void ox_model_close(ox_model **model)
+{
+    ox_model *m = *model;
+    if (!m) return;
+    ox_kv_pool_close(&m->kv);
+    ox_exec_close(&m->exec);
+    ox_plan_close(&m->plan);
+    ox_backend_close(&m->backend);
+    ox_interp_close(&m->interp);
+    ox_team_close(&m->team);
+    ox_template_close(&m->chat);
+    ox_template_close(&m->tools);
+    ox_tokenizer_close(&m->tokenizer);
+    ox_source_close(&m->source);
+    ox_free(m->name);
+    ox_free(m->type);
+    ox_free(m->search_json);
+    ox_free(m);
+    *model = NULL;
+}
+
+const char *ox_model_name(const ox_model *m)
+{
+    return m->name;
+}
+
+const char *ox_model_architecture(const ox_model *m)
+{
+    return m->type;
+}
+
+const char *ox_model_backend(const ox_model *m)
+{
+    (void)m;
+    return "native";
+}
+
+const char *ox_model_device(const ox_model *m)
+{
+    (void)m;
+    return "cpu";
+}
+
+int64_t ox_model_context(const ox_model *m)
+{
+    return m->context;
+}
+
+int64_t ox_model_vocab(const ox_model *m)
+{
+    return m->plan ? m->plan->vocab : m->source->facts.vocab_size;
+}
+
+size_t ox_model_n_eos(const ox_model *m)
+{
+    return (size_t)m->source->facts.n_eos;
+}
+
+int32_t ox_model_eos(const ox_model *m, size_t i)
+{
+    return i < ox_model_n_eos(m) ? m->source->facts.eos[i] : -1;
+}
+
+int32_t ox_model_is_eos(const ox_model *m, int32_t id)
+{
+    for (int32_t i = 0; i < m->source->facts.n_eos; i++)
+        if (m->source->facts.eos[i] == id) return 1;
+    return 0;
+}
+
+int32_t ox_model_has_template(const ox_model *m)
+{
+    return m->chat != NULL;
+}
+
+size_t ox_model_n_warnings(const ox_model *m)
+{
+    return m->source->warnings.n;
+}
+
+const char *ox_model_warning(const ox_model *m, size_t i)
+{
+    return i < m->source->warnings.n ? m->source->warnings.p[i] : NULL;
+}
+
+uint64_t ox_model_weight_bytes(const ox_model *m)
+{
+    return m->backend ? m->backend->ops->weight_bytes(m->backend) : 0;
+}
+
+uint64_t ox_model_kv_bytes_per_token(const ox_model *m)
+{
+    return m->kv ? ox_kv_pool_page_bytes(m->kv) / 64 : 0;
+}
+
+int32_t ox_model_n_threads(const ox_model *m)
+{
+    return m->n_threads;
+}
+
+const char *ox_model_search_json(const ox_model *m)
+{
+    return m->search_json;
+}

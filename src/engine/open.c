@@ -1,0 +1,76 @@
+/* open.c - recognises which of the five forms MODEL is and opens it. See specs in docs/formats.md. */
+#include "convert/import.h"
+#include "engine/engine_internal.h"
+
+#include <string.h>
+
+static bool has_suffix(const char *path, const char *suffix)
+{
+    return ox_str_ends(ox_str_of(path), ox_str_of(suffix));
+}
+
+static ox_status folder_has(const char *dir, const char *suffix, bool *found, ox_err *err)
+{
+    char **names;
+    size_t n;
+    *found = false;
+    OX_TRY(ox_dir_list(&names, &n, dir, err));
+    for (size_t i = 0; i < n; i++)
+        *found |= has_suffix(names[i], suffix);
+    ox_dir_list_free(names, n);
+    return OX_OK;
+}
+
+static ox_status read_choice(ox_quant_choice *q, const ox_model_options *o, ox_err *err)
+{
+    *q = (ox_quant_choice)OX_QUANT_CHOICE_INIT;
+    if (o->quant && !ox_quant_kind_of(ox_str_of(o->quant), &q->kind))
+        return OX_FAIL(err, OX_BAD_ARGUMENT,
+                       "--quant %s is not known; expected keep, int4, int8, f16, bf16 or f32",
+                       o->quant);
+    if (o->quant_block) q->block = o->quant_block;
+    if (o->head_bits) q->head_bits = o->head_bits;
+    q->asym = o->quant_asym != 0;
+    return ox_quant_choice_check(q, err);
+}
+
+static ox_status open_gguf(ox_source **out, const char *path, const ox_model_options *o, ox_err *err)
+{
+    ox_quant_choice q;
+    if (!o->quant || !strcmp(o->quant, "keep")) return ox_import_gguf(out, path, err);
+    OX_TRY(read_choice(&q, o, err));
+    return ox_import_gguf_as(out, path, &q, err);
+}
+
+ox_status ox_source_open(ox_source **out, const char *path, const ox_model_options *o, ox_err *err)
+{
+    bool genai = false, onnx = false, safetensors = false;
+    ox_quant_choice q;
+
+    if (has_suffix(path, ".gguf")) return open_gguf(out, path, o, err);
+    if (!ox_path_is_dir(path)) {
+        if (has_suffix(path, ".onnx") || has_suffix(path, ".json"))
+            return ox_source_open_onnx(out, path, err);
+        if (!ox_path_is_file(path))
+            return OX_FAIL(err, OX_NOT_FOUND,
+                           "%s: no such file or folder; expected a model folder, a .onnx or a .gguf "
+                           "file",
+                           path);
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "%s is not a model; expected a folder with genai_config.json or a decoder "
+                       ".onnx, a Hugging Face folder, or a .gguf file",
+                       path);
+    }
+    OX_TRY(folder_has(path, "genai_config.json", &genai, err));
+    OX_TRY(folder_has(path, ".onnx", &onnx, err));
+    OX_TRY(folder_has(path, ".safetensors", &safetensors, err));
+    if (genai || onnx) return ox_source_open_onnx(out, path, err);
+    if (safetensors) {
+        OX_TRY(read_choice(&q, o, err));
+        return ox_import_hf(out, path, &q, err);
+    }
+    return OX_FAIL(err, OX_UNSUPPORTED,
+                   "%s holds no model: expected genai_config.json, a decoder .onnx, or config.json "
+                   "with *.safetensors; for a .gguf file name the file itself",
+                   path);
+}

@@ -1,0 +1,219 @@
+/* session.c - token history and cache of one conversation; decides the rows of each step. */
+#include "engine/engine_internal.h"
+
+#include <string.h>
+
+ox_status ox_session_open(ox_session **out, ox_model *model, ox_err *err)
+{
+    *out = NULL;
+    if (!model->plan && !model->interp)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "the model was opened for text only");
+    ox_session *s = ox_calloc(1, sizeof(*s));
+    if (!s) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a session");
+    s->model = model;
+    s->logits = ox_calloc((size_t)ox_model_vocab(model), sizeof(float));
+    ox_status st = s->logits ? OX_OK : OX_FAIL(err, OX_NO_MEMORY, "no memory for logits");
+    if (!st && model->interp) st = ox_interp_state_open(&s->interp, model->interp, err);
+    if (st) {
+        ox_session_close(&s);
+        return st;
+    }
+    if (model->kv) ox_kv_seq_open(&s->kv, model->kv);
+    *out = s;
+    return OX_OK;
+}
+
+void ox_session_close(ox_session **session)
+{
+    ox_session *s = *session;
+    if (!s) return;
+    ox_kv_seq_close(&s->kv);
+    ox_interp_state_close(&s->interp);
+    ox_vec_deinit(&s->ids);
+    ox_free(s->logits);
+    ox_free(s);
+    *session = NULL;
+}
+
+static ox_status check_ids(const ox_session *s, const int32_t *ids, size_t n, ox_err *err)
+{
+    const int64_t vocab = ox_model_vocab(s->model);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= vocab)
+            return OX_FAIL(err, OX_BAD_ARGUMENT,
+                           "token id %d at index %zu is outside the vocabulary of %lld", ids[i], i,
+                           (long long)vocab);
+    if (s->ids.n + n > (size_t)s->model->context)
+        return OX_FAIL(err, OX_LIMIT,
+                       "%zu tokens do not fit the context of %lld; shorten the prompt or raise "
+                       "--context (the model declares %lld)",
+                       s->ids.n + n, (long long)s->model->context,
+                       (long long)s->model->source->facts.context_length);
+    return OX_OK;
+}
+
+/* One step over the planned calls: ids[0..n) at the session's end; the last n_wanted rows' logits
+ * go to fn. */
+static ox_status planned_step(ox_session *s, const int32_t *ids, size_t n, size_t n_wanted,
+                              ox_logits_fn *fn, void *user, ox_err *err)
+{
+    ox_model *m = s->model;
+    int32_t pos[OX_MANY_ROWS], wanted[OX_WANTED_ROWS];
+    const size_t at = s->kv.n_positions;
+
+    OX_TRY(ox_kv_seq_reserve(&s->kv, at + n, err));
+    for (size_t i = 0; i < n; i++)
+        pos[i] = (int32_t)(at + i);
+    for (size_t i = 0; i < n_wanted; i++)
+        wanted[i] = (int32_t)(n - n_wanted + i);
+    void *const *table = s->kv.table.p;
+    const ox_step step = {.rows = (int32_t)n, .ids = ids, .pos = pos, .tables = &table,
+                          .total = (int32_t)(at + n), .n_wanted = (int32_t)n_wanted,
+                          .wanted = wanted};
+    const float *logits = ox_exec_run(m->exec, &step, m->kv);
+    s->kv.n_positions = at + n;
+    for (size_t i = 0; i < n_wanted; i++)
+        OX_TRY(fn(user, at + (size_t)wanted[i], logits + i * (size_t)m->plan->vocab,
+                  (size_t)m->plan->vocab));
+    return OX_OK;
+}
+
+static ox_status step(ox_session *s, const int32_t *ids, size_t n, size_t n_wanted, ox_logits_fn *fn,
+                      void *user, ox_err *err)
+{
+    if (!ox_vec_reserve(&s->ids, s->ids.n + n))
+        return OX_FAIL(err, OX_NO_MEMORY, "no memory for the token history");
+    if (s->model->interp)
+        OX_TRY(ox_interp_append(s->model->interp, s->interp, ids, n, n_wanted, fn, user, err));
+    else
+        OX_TRY(planned_step(s, ids, n, n_wanted, fn, user, err));
+    memcpy(s->ids.p + s->ids.n, ids, n * sizeof(*ids));
+    s->ids.n += n;
+    return OX_OK;
+}
+
+static ox_status keep_logits(void *user, size_t position, const float *logits, size_t vocab)
+{
+    ox_session *s = user;
+    (void)position;
+    memcpy(s->logits, logits, vocab * sizeof(float));
+    s->has_logits = true;
+    return OX_OK;
+}
+
+static size_t largest_chunk(const ox_session *s, size_t asked, size_t most)
+{
+    if (s->model->interp && !asked) return SIZE_MAX; /* one call of the graph a prompt */
+    return asked && asked < most ? asked : most;
+}
+
+ox_status ox_session_append(ox_session *s, const int32_t *ids, size_t n, size_t chunk,
+                            ox_progress_fn *progress, void *user, ox_err *err)
+{
+    if (!n) return OX_OK;
+    OX_TRY(check_ids(s, ids, n, err));
+    const size_t most = largest_chunk(s, chunk, OX_MANY_ROWS);
+    for (size_t done = 0; done < n;) {
+        const size_t rows = n - done < most ? n - done : most;
+        s->has_logits = false;
+        OX_TRY(step(s, ids + done, rows, done + rows == n, keep_logits, s, err));
+        done += rows;
+        if (progress && done < n && progress(user, "prefill", done, n))
+            return OX_FAIL(err, OX_CANCELLED, "interrupted after %zu of %zu prompt tokens", done, n);
+    }
+    return OX_OK;
+}
+
+const float *ox_session_logits(const ox_session *s)
+{
+    return s->has_logits ? s->logits : NULL;
+}
+
+size_t ox_session_length(const ox_session *s)
+{
+    return s->ids.n;
+}
+
+const int32_t *ox_session_ids(const ox_session *s)
+{
+    return s->ids.p;
+}
+
+ox_status ox_session_rewind(ox_session *s, size_t n, ox_err *err)
+{
+    if (n > s->ids.n)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "cannot rewind to %zu tokens: the session holds %zu", n,
+                       s->ids.n);
+    if (n == s->ids.n) return OX_OK;
+    s->ids.n = n;
+    s->has_logits = false;
+    if (s->interp)
+        ox_interp_state_truncate(s->interp, n);
+    else
+        ox_kv_seq_truncate(&s->kv, n);
+    return OX_OK;
+}
+
+ox_status ox_session_fork(ox_session **out, const ox_session *s, ox_err *err)
+{
+    ox_status st = OX_OK;
+    *out = NULL;
+    if (s->interp)
+        return OX_FAIL(err, OX_UNSUPPORTED, "a graph that runs operator by operator cannot fork");
+    ox_session *f = NULL;
+    OX_TRY(ox_session_open(&f, s->model, err));
+    OX_TRY_GOTO(ox_kv_seq_fork(&f->kv, &s->kv, err));
+    if (!ox_vec_reserve(&f->ids, s->ids.n)) {
+        st = OX_FAIL(err, OX_NO_MEMORY, "no memory for the token history");
+        goto fail;
+    }
+    if (s->ids.n) memcpy(f->ids.p, s->ids.p, s->ids.n * sizeof(*f->ids.p));
+    f->ids.n = s->ids.n;
+    f->has_logits = s->has_logits;
+    memcpy(f->logits, s->logits, (size_t)ox_model_vocab(s->model) * sizeof(float));
+    *out = f;
+    return OX_OK;
+fail:
+    ox_session_close(&f);
+    return st;
+}
+
+ox_status ox_session_sync(ox_session *s, const int32_t *ids, size_t n, ox_progress_fn *progress,
+                          void *user, size_t *n_reused, ox_err *err)
+{
+    size_t same = 0;
+    if (!n) return OX_FAIL(err, OX_BAD_ARGUMENT, "an empty prompt has no next token");
+    if (n > (size_t)s->model->context) {
+        const size_t keep = s->ids.n;
+        s->ids.n = 0; /* for the message: the whole prompt counts */
+        const ox_status st = check_ids(s, ids, n, err);
+        s->ids.n = keep;
+        return st;
+    }
+    while (same < n && same < s->ids.n && ids[same] == s->ids.p[same])
+        same++;
+    if (same == n && !(same == s->ids.n && s->has_logits)) same--;
+    if (n_reused) *n_reused = same;
+    OX_TRY(ox_session_rewind(s, same, err));
+    return ox_session_append(s, ids + same, n - same, 0, progress, user, err);
+}
+
+ox_status ox_session_all_logits(ox_session *s, const int32_t *ids, size_t n, size_t chunk,
+                                ox_logits_fn *fn, void *user, ox_err *err)
+{
+    OX_TRY(ox_session_rewind(s, 0, err));
+    OX_TRY(check_ids(s, ids, n, err));
+    const size_t most = largest_chunk(s, chunk, OX_WANTED_ROWS);
+    for (size_t done = 0; done < n;) {
+        const size_t rows = n - done < most ? n - done : most;
+        OX_TRY(step(s, ids + done, rows, rows, fn, user, err));
+        done += rows;
+    }
+    return OX_OK;
+}
+
+uint64_t ox_session_kv_bytes(const ox_session *s)
+{
+    if (s->interp) return ox_interp_state_bytes(s->interp);
+    return (uint64_t)s->kv.pages.n * ox_kv_pool_page_bytes(s->model->kv);
+}
