@@ -37,3 +37,15 @@ double ox_clock_cycles_per_second(void)
     known = (double)(ox_clock_cycles() - c0) / (t1 - t0);
     return known;
 }
+
+int64_t ox_clock_unix(void)
+{
+    return (int64_t)time(NULL);
+}
+
+int32_t ox_clock_utc_offset(int64_t unix_seconds)
+{
+    const time_t t = (time_t)unix_seconds;
+    struct tm local;
+    return localtime_r(&t, &local) ? (int32_t)local.tm_gmtoff : 0;
+}

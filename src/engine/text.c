@@ -3,7 +3,7 @@
 #include "engine/engine_internal.h"
 #include "file/json.h"
 
-#include <time.h>
+#include <string.h>
 
 void ox_release(void *p)
 {
@@ -95,18 +95,11 @@ static void special_tokens(const ox_model *m, ox_template_token out[N_TOKENS])
     }
 }
 
-static int32_t utc_offset(int64_t now)
-{
-    const time_t t = (time_t)now;
-    struct tm local;
-    return localtime_r(&t, &local) ? (int32_t)local.tm_gmtoff : 0;
-}
-
 /* "No chat template means raw": the contents one after the other, a newline between them. */
 static ox_status join_contents(const ox_json *messages, ox_buf *out, ox_template_spans *spans,
                                ox_err *err)
 {
-    for (size_t i = 0; i < ox_json_count(messages); i++) {
+    for (size_t i = 0; i < messages->n; i++) {
         const ox_json *content = ox_json_get(ox_json_at(messages, i), "content");
         if (!content || content->kind != OX_JSON_STRING)
             return OX_FAIL(err, OX_BAD_ARGUMENT, "message %zu has no text content", i);
@@ -125,7 +118,7 @@ static ox_status parse(const ox_json **out, ox_arena *arena, const char *json, o
     *out = NULL;
     if (!json) return OX_OK;
     OX_TRY(ox_json_parse(out, arena, ox_str_of(json), err));
-    if ((*out)->kind != kind)
+    if ((*out)->kind != (uint8_t)kind)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "%s must be a JSON %s", what,
                        kind == OX_JSON_ARRAY ? "array" : "object");
     return OX_OK;
@@ -138,10 +131,10 @@ static ox_status render(const ox_model *m, const char *messages_json, const char
     ox_arena arena = OX_ARENA_INIT;
     ox_template_token tokens[N_TOKENS];
     ox_template_input in = {.add_generation_prompt = add_prompt, .tokens = tokens,
-                            .n_tokens = N_TOKENS, .now_seconds = (int64_t)time(NULL)};
+                            .n_tokens = N_TOKENS, .now_seconds = ox_clock_unix()};
     ox_status st = OX_OK;
 
-    in.utc_offset_seconds = utc_offset(in.now_seconds);
+    in.utc_offset_seconds = ox_clock_utc_offset(in.now_seconds);
     special_tokens(m, tokens);
     OX_TRY_GOTO(parse(&in.messages, &arena, messages_json, OX_JSON_ARRAY, "messages", err));
     OX_TRY_GOTO(parse(&in.tools, &arena, tools_json, OX_JSON_ARRAY, "tools", err));
@@ -174,14 +167,26 @@ ox_status ox_model_template(const ox_model *m, const char *messages_json, const 
 /* Encodes the template's own text with control tokens and the user's spans without. Byte ranges are
  * encoded piece by piece only where a user's span spells a control token; otherwise in one go, so
  * that merges across the borders are those of the whole text. */
+static ox_status spells_control(const ox_model *m, ox_str span, bool *yes, ox_err *err)
+{
+    ox_ids with = {0}, without = {0};
+    ox_status st = ox_tokenizer_encode(m->tokenizer, span, OX_ENCODE_PARSE_SPECIAL, &with, err);
+    if (!st) st = ox_tokenizer_encode(m->tokenizer, span, 0, &without, err);
+    *yes = with.n != without.n || (with.n && memcmp(with.p, without.p, with.n * sizeof(*with.p)));
+    ox_vec_deinit(&with);
+    ox_vec_deinit(&without);
+    return st;
+}
+
 static ox_status encode_spans(const ox_model *m, ox_str text, const ox_template_spans *spans, ox_ids *ids,
                               ox_err *err)
 {
     size_t at = 0;
     for (size_t i = 0; i < spans->n; i++) {
         const ox_template_span s = spans->p[i];
-        if (!ox_tokenizer_spells_special(m->tokenizer, (ox_str){text.p + s.begin, s.end - s.begin}))
-            continue;
+        bool control;
+        OX_TRY(spells_control(m, (ox_str){text.p + s.begin, s.end - s.begin}, &control, err));
+        if (!control) continue;
         OX_TRY(ox_tokenizer_encode(m->tokenizer, (ox_str){text.p + at, s.begin - at},
                                    OX_ENCODE_PARSE_SPECIAL, ids, err));
         OX_TRY(ox_tokenizer_encode(m->tokenizer, (ox_str){text.p + s.begin, s.end - s.begin}, 0, ids,
