@@ -92,6 +92,12 @@ const ox_term *ox_opt_term_of(const ox_opt *o, ox_saying s, ox_saying *in);
 /* Leaves a sentence for the report; returns OX_OK so that a rule can end with it. */
 ox_status ox_opt_refuse(ox_opt *o, const char *fmt, ...) OX_PRINTF(2, 3);
 ox_term ox_term_init(ox_term_kind kind); /* neutral: scale 1, no cache */
+/* x + bias where x is a linear map or normalisation without one; else *out stays absent. */
+ox_status ox_opt_with_bias(ox_opt *o, const ox_node *n, const char *suffix, const ox_weight *bias,
+                           ox_saying x, ox_saying *out);
+/* Says output 0 as act(x). */
+ox_status ox_opt_act_say(ox_opt *o, const ox_node *n, ox_act act, ox_saying x);
+bool ox_opt_sigmoid_act(float alpha, ox_act *act); /* x * sigmoid(alpha x) */
 
 /* ---- weights (weights.c, blocks.c): *out = NULL when v is not a constant of that form */
 
@@ -100,14 +106,15 @@ ox_status ox_opt_vector(ox_opt *o, ox_value_id v, const ox_weight **out);
 ox_status ox_opt_matrix(ox_opt *o, ox_value_id v, const ox_weight **out);
 /* v as a table [rows, width] to gather from. */
 ox_status ox_opt_table(ox_opt *o, ox_value_id v, const ox_weight **out);
-/* Operands of MatMulNBits and GatherBlockQuantized (zeros, g_idx may be absent). */
+/* Operands of MatMulNBits (zeros, g_idx may be absent). *out = NULL leaves a reason. */
 typedef struct ox_opt_blocks {
     ox_value_id codes, scales, zeros, g_idx;
     int64_t rows, cols;
     int32_t bits, block;
-    bool zero_is_zero; /* absent zeros mean 0 instead of the middle code */
 } ox_opt_blocks;
 ox_status ox_opt_nbits(ox_opt *o, const ox_opt_blocks *b, const ox_weight **out);
+/* The table of a GatherBlockQuantized. */
+ox_status ox_opt_gathered_blocks(ox_opt *o, const ox_node *n, const ox_weight **out);
 /* DequantizeLinear of constants; by_column: the old tensor is [cols, rows]. */
 ox_status ox_opt_dequantized(ox_opt *o, const ox_node *n, bool by_column, const ox_weight **out);
 /* The shared object equal to *w, or a copy of *w in the arena. */
