@@ -107,7 +107,7 @@ void ox_quantize_row(const float *row, int64_t n, int32_t bits, int32_t block, u
     }
 }
 
-void ox_quantize_rows(const ox_weight *src, int64_t begin, int64_t end, const ox_nbits_rows *out,
+void ox_quantize_range(const ox_weight *src, int64_t begin, int64_t end, const ox_nbits_rows *out,
                       float *scratch)
 {
     const ox_nbits_sizes s = ox_nbits_row_sizes(src->cols, out->bits, out->block);
@@ -140,7 +140,7 @@ ox_status ox_quantize_weight(const ox_weight **out, ox_arena *arena, const ox_we
         ox_free(scratch);
         return out_of_memory(src, err);
     }
-    ox_quantize_rows(src, 0, src->rows, &to, scratch);
+    ox_quantize_range(src, 0, src->rows, &to, scratch);
     ox_free(scratch);
     *w = (ox_weight){.name = src->name,
                      .format = OX_FORMAT_NBITS,

@@ -57,7 +57,7 @@ typedef struct ox_nbits_rows {
     float *scales;
     uint8_t *zeros;
 } ox_nbits_rows;
-void ox_quantize_rows(const ox_weight *src, int64_t begin, int64_t end, const ox_nbits_rows *out,
+void ox_quantize_range(const ox_weight *src, int64_t begin, int64_t end, const ox_nbits_rows *out,
                       float *scratch);
 
 /* A new weight in the arena: src re-made with `bits` (4, 8), or in a float format. */
