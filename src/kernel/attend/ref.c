@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+enum { CHUNK = 256 }; /* channels summed at once */
+
 static double element(const char *base, size_t i, ox_dtype t)
 {
     float f;
@@ -41,13 +43,17 @@ static void attend_head(const ox_attend_args *a, size_t r, int32_t head, int32_t
     double sum = a->sinks ? exp((double)a->sinks[head] - max) : 0.0;
     for (int32_t j = first; j <= pos; j++)
         sum += exp(score(a, q, seq, kv_head, j) - max);
-    for (int32_t d = 0; d < w->v_head_size; d++) {
-        double acc = 0.0;
-        for (int32_t j = first; j <= pos; j++)
-            acc += exp(score(a, q, seq, kv_head, j) - max) *
-                   element(ox_kv_page(w, seq, j) + w->v_offset, ox_kv_v_at(w, kv_head, j, d),
-                           w->dtype);
-        out[d] = pos < 0 ? 0.0f : (float)(acc / sum);
+    for (int32_t c = 0; c < w->v_head_size; c += CHUNK) {
+        const int32_t n = w->v_head_size - c < CHUNK ? w->v_head_size - c : CHUNK;
+        double acc[CHUNK] = {0.0};
+        for (int32_t j = first; j <= pos; j++) {
+            const char *v = ox_kv_page(w, seq, j) + w->v_offset;
+            const double weight = exp(score(a, q, seq, kv_head, j) - max);
+            for (int32_t d = 0; d < n; d++)
+                acc[d] += weight * element(v, ox_kv_v_at(w, kv_head, j, c + d), w->dtype);
+        }
+        for (int32_t d = 0; d < n; d++)
+            out[c + d] = pos < 0 ? 0.0f : (float)(acc[d] / sum);
     }
 }
 
