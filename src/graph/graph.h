@@ -112,7 +112,7 @@ typedef struct ox_cache {
 } ox_cache;
 
 struct ox_graph {
-    ox_arena *arena; /* where everything lives; owned by the holder of the outermost graph */
+    ox_arena *arena;  /* where everything lives; owned by the holder of the outermost graph */
     ox_graph *parent; /* NULL for the main graph */
     ox_str name;
     OX_VEC(ox_value) values;

@@ -55,10 +55,10 @@ struct ox_term {
     int32_t first, width;    /* slice */
     ox_act act;              /* glu, act */
     int32_t n_heads, n_kv_heads, head_size, v_head_size; /* rotate: n_heads, head_size; attend */
-    const ox_rotary *rotary; /* rotate */
-    ox_cache_id cache;       /* attend */
-    int32_t window;          /* attend: keys seen including the own position; 0 = all */
-    const ox_weight *sinks;  /* attend: [n_heads] logits that join the softmax's sum; NULL = none */
+    const ox_rotary *rotary;                             /* rotate */
+    ox_cache_id cache;                                   /* attend */
+    int32_t window;         /* attend: keys seen including the own position; 0 = all */
+    const ox_weight *sinks; /* attend: [n_heads] logits that join the softmax's sum; NULL = none */
     /* linear, head: smallest precision of activations that the file asks for (MatMulNBits
      * accuracy_level): 0 to 3 mean float activations, 4 allows int8. Imports write 4. */
     int32_t accuracy_level;
@@ -67,7 +67,8 @@ struct ox_term {
 const char *ox_term_name(ox_term_kind k);
 /* Adds a term node: inputs as documented; the output's width is worked out from the operands and
  * written to value.dims = {rows symbol, width}. */
-ox_status ox_graph_add_term(ox_graph *g, const ox_term *term, ox_str name, const ox_value_id *inputs,
-                            size_t n_inputs, ox_value_id *output, ox_err *err);
+ox_status ox_graph_add_term(ox_graph *g, const ox_term *term, ox_str name,
+                            const ox_value_id *inputs, size_t n_inputs, ox_value_id *output,
+                            ox_err *err);
 bool ox_graph_is_terms(const ox_graph *g); /* every live node is a term */
 #endif
