@@ -175,7 +175,7 @@ static ox_status densify(build *b, const ox_onnx_sparse *s, ox_tensor *t)
                        OX_STR_ARGS(s->values.name), ox_dtype_name(v->dtype), s->rank);
     memcpy(t->dims, s->dims, sizeof(t->dims));
     if (!ox_tensor_count(t, &count) || !ox_tensor_bytes(t, &bytes) || !ox_tensor_count(v, &nnz) ||
-        !ox_tensor_count(ix, &n_indices) || bytes > (size_t)1 << 32)
+        !ox_tensor_count(ix, &n_indices) || bytes > (size_t)1 << 30)
         return OX_FAIL(b->err, OX_LIMIT, "sparse tensor \"%.*s\" is too large",
                        OX_STR_ARGS(s->values.name));
     const size_t per = ix->rank == 2 ? (size_t)s->rank : 1;
@@ -205,12 +205,8 @@ static ox_status densify(build *b, const ox_onnx_sparse *s, ox_tensor *t)
 static ox_status constant_of(build *b, const ox_attr *a, ox_tensor *t, bool *is)
 {
     *is = true;
-    if (ox_str_is(a->name, "value") && a->type == OX_ATTR_TENSOR && a->t) {
-        *t = *a->t;
-        return OX_OK;
-    }
-    if (ox_str_is(a->name, "sparse_value") && a->type == OX_ATTR_TENSOR && a->t) {
-        *t = *a->t; /* densified when the attribute was read */
+    if (a->type == OX_ATTR_TENSOR && a->t) {
+        *t = *a->t; /* value, or sparse_value made dense */
         return OX_OK;
     }
     switch (a->type) {
@@ -276,6 +272,13 @@ static ox_status convert_attr(build *b, scope *s, const ox_onnx_attr *r, ox_attr
                    .ints = r->ints,
                    .strings = r->strings};
     if (r->type == OX_ATTR_TENSOR) a->t = r->t ? &r->t->t : NULL;
+    if (r->type == OX_ONNX_ATTR_SPARSE && r->sparse) {
+        ox_tensor *t = ox_arena_take(b->arena, sizeof(*t));
+        if (!t) return no_memory(b);
+        OX_TRY(densify(b, r->sparse, t));
+        a->type = OX_ATTR_TENSOR;
+        a->t = t;
+    }
     if (r->type == OX_ATTR_TYPE && r->type_value) {
         a->i = r->type_value->dtype;
         a->n = r->type_value->kind;

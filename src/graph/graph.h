@@ -73,7 +73,7 @@ typedef enum ox_attr_type {
     OX_ATTR_STRINGS = 8,
     OX_ATTR_TENSORS = 9,
     OX_ATTR_GRAPHS = 10,
-    OX_ATTR_TYPE = 13,
+    OX_ATTR_TYPE = 13, /* i = element type, n = ox_value_type */
 } ox_attr_type;
 
 typedef struct ox_attr {
