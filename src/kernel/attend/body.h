@@ -8,7 +8,7 @@
  *
  *   score of key j      one chain of fma over the channels, ascending; times scale; soft cap
  *   maximum             grown: accumulator and sum shrink by e^(old - new)
- *   weights             e^(score - maximum); their sum folds 16 lanes of 4 blocks
+ *   weights             e^(score - maximum), summed in 16 virtual lanes (key modulo 16)
  *   out                 one chain of fma over the keys of the page, ascending
  *
  * Nothing in it refers to other lanes, so tiling never changes a bit. Memory of keys beyond a lane's
@@ -27,13 +27,15 @@ enum {
     WIDE_MAX = 256,  /* head sizes up to here are widened once per page on prompts */
 };
 
-typedef enum kind { KIND_F32, KIND_F16, KIND_BF16, KINDS } kind;
+/* WIDE: float32 made by widen(), near already; the others fetch the next page while they work. */
+typedef enum kind { KIND_F32, KIND_F16, KIND_BF16, KIND_WIDE, KINDS } kind;
 
 typedef struct lane {
     const float *q;
     float *out;
     int32_t first, end; /* keys [first, end) */
-    float max, sum;
+    float max;
+    float sum[VF_N]; /* partial sums of the weights */
 } lane;
 
 typedef struct walk {
@@ -41,6 +43,7 @@ typedef struct walk {
     size_t nk, nv; /* head_size, v_head_size */
     kind type;     /* of the page the tiles read */
     const char *k, *v; /* this head's part of the page */
+    const char *next_k, *next_v; /* and of the page after it */
 } walk;
 
 OX_INLINE vf load_narrow(kind t, const char *p, size_t i)
@@ -57,6 +60,11 @@ OX_INLINE vf load_narrow_n(kind t, const char *p, size_t i, size_t n)
     return vf_load_n((const float *)(const void *)p + i, n);
 }
 
+OX_INLINE void fetch(kind t, const char *next, size_t i)
+{
+    if (t != KIND_WIDE) __builtin_prefetch(next + i * (t == KIND_F32 ? 4 : 2), 0, 3);
+}
+
 /* Dots of n lanes with the keys of blocks [b, b + nb) of the page; n, nb and t are constants. */
 OX_INLINE void dots(int n, size_t nb, kind t, const walk *w, const lane *l, size_t b,
                     float (*s)[PAGE])
@@ -71,8 +79,10 @@ OX_INLINE void dots(int n, size_t nb, kind t, const walk *w, const lane *l, size
     for (size_t d = 0; d < nk; d++) {
         vf k[BLOCKS];
 #pragma GCC unroll 4
-        for (size_t j = 0; j < nb; j++)
+        for (size_t j = 0; j < nb; j++) {
             k[j] = load_narrow(t, w->k, ((b + j) * nk + d) * VF_N);
+            fetch(t, w->next_k, ((b + j) * nk + d) * VF_N);
+        }
 #pragma GCC unroll 8
         for (int i = 0; i < n; i++) {
             const vf q = vf_set1(l[i].q[d]);
@@ -101,8 +111,10 @@ OX_INLINE void blend(int n, size_t nv, kind t, const walk *w, const lane *l, siz
     for (size_t p = lo; p < hi; p++) {
         vf v[BLOCKS];
 #pragma GCC unroll 4
-        for (size_t j = 0; j < nv; j++)
+        for (size_t j = 0; j < nv; j++) {
             v[j] = load_narrow(t, w->v, p * w->nv + c + j * VF_N);
+            fetch(t, w->next_v, p * w->nv + c + j * VF_N);
+        }
 #pragma GCC unroll 8
         for (int i = 0; i < n; i++) {
             const vf e = vf_set1(s[i][p]);
@@ -161,10 +173,13 @@ typedef void blend_fn(const walk *w, const lane *l, size_t lo, size_t hi, float 
 TILES(KIND_F32)
 TILES(KIND_F16)
 TILES(KIND_BF16)
+TILES(KIND_WIDE)
 static dots_fn *const dots_of[KINDS][LANES] = {
-    {LIST(DOTS, KIND_F32)}, {LIST(DOTS, KIND_F16)}, {LIST(DOTS, KIND_BF16)}};
+    {LIST(DOTS, KIND_F32)}, {LIST(DOTS, KIND_F16)}, {LIST(DOTS, KIND_BF16)},
+    {LIST(DOTS, KIND_WIDE)}};
 static blend_fn *const blend_of[KINDS][LANES] = {
-    {LIST(BLEND, KIND_F32)}, {LIST(BLEND, KIND_F16)}, {LIST(BLEND, KIND_BF16)}};
+    {LIST(BLEND, KIND_F32)}, {LIST(BLEND, KIND_F16)}, {LIST(BLEND, KIND_BF16)},
+    {LIST(BLEND, KIND_WIDE)}};
 
 static void shrink(float *out, size_t n, vf by)
 {
@@ -180,11 +195,12 @@ static void weigh(const walk *w, lane *l, float *s, int lo, int hi)
     const vf none = vf_set1(-INFINITY), scale = vf_set1(w->a->scale);
     const vf cap = vf_set1(w->a->softcap);
     const int b0 = lo / VF_N, b1 = (hi + VF_N - 1) / VF_N;
-    vf top = none, sum = vf_zero();
+    vf top = none, sum = vf_load(l->sum);
     for (int b = b0; b < b1; b++) {
         vf x = vf_mul(vf_load(s + b * VF_N), scale);
         if (w->a->softcap > 0.0f) x = vf_mul(vf_tanh(vf_div(x, cap)), cap);
-        x = vf_range(x, none, lo - b * VF_N, hi - b * VF_N);
+        if (b * VF_N < lo || (b + 1) * VF_N > hi)
+            x = vf_range(x, none, lo - b * VF_N, hi - b * VF_N);
         top = vf_max(x, top); /* this order ignores NaN; it comes back below */
         vf_store(s + b * VF_N, x);
     }
@@ -193,7 +209,7 @@ static void weigh(const walk *w, lane *l, float *s, int lo, int hi)
         if (l->max > -INFINITY) {
             const vf by = vf_exp(vf_set1(l->max - max));
             shrink(l->out, w->nv, by);
-            l->sum *= vf_lane0(by);
+            sum = vf_mul(sum, by);
         }
         l->max = max;
     }
@@ -203,7 +219,7 @@ static void weigh(const walk *w, lane *l, float *s, int lo, int hi)
         sum = vf_add(sum, e);
         vf_store(s + b * VF_N, e);
     }
-    l->sum += vf_sum(sum);
+    vf_store(l->sum, sum);
 }
 
 static int clamp(int32_t x)
@@ -270,7 +286,7 @@ static void walk_pages(const ox_attend_args *a, int32_t seq, size_t kv_head, lan
     const kind type = v->dtype == OX_DTYPE_F16    ? KIND_F16
                       : v->dtype == OX_DTYPE_BF16 ? KIND_BF16
                                                   : KIND_F32;
-    walk w = {a, (size_t)v->head_size, (size_t)v->v_head_size, type, NULL, NULL};
+    walk w = {a, (size_t)v->head_size, (size_t)v->v_head_size, type, NULL, NULL, NULL, NULL};
     float OX_ALIGNED(64) k_wide[PAGE * WIDE_MAX], v_wide[PAGE * WIDE_MAX];
     const bool wide = type != KIND_F32 && tiles > 2 && w.nk <= WIDE_MAX && w.nv <= WIDE_MAX;
     int32_t first = INT32_MAX, end = 0;
@@ -280,12 +296,17 @@ static void walk_pages(const ox_attend_args *a, int32_t seq, size_t kv_head, lan
     }
     for (int32_t p = first / PAGE; p * PAGE < end; p++) {
         const char *page = v->tables[seq][p];
-        w.k = page + v->k_offset + kv_head * PAGE * w.nk * element;
-        w.v = page + v->v_offset + kv_head * PAGE * w.nv * element;
+        const char *next = (p + 1) * PAGE < end ? v->tables[seq][p + 1] : page;
+        const size_t k_at = v->k_offset + kv_head * PAGE * w.nk * element;
+        const size_t v_at = v->v_offset + kv_head * PAGE * w.nv * element;
+        w.k = page + k_at;
+        w.v = page + v_at;
+        w.next_k = next + k_at;
+        w.next_v = next + v_at;
         if (wide) {
             widen(type, k_wide, w.k, PAGE * w.nk);
             widen(type, v_wide, w.v, PAGE * w.nv);
-            w.type = KIND_F32;
+            w.type = KIND_WIDE;
             w.k = (const char *)k_wide;
             w.v = (const char *)v_wide;
         }
@@ -305,7 +326,7 @@ static lane lane_of(const ox_attend_args *a, size_t r, size_t head)
               .first = window > 0 && pos >= window ? pos - window + 1 : 0,
               .end = pos < 0 ? 0 : pos + 1,
               .max = a->sinks ? a->sinks[head] : -INFINITY,
-              .sum = a->sinks ? 1.0f : 0.0f};
+              .sum = {a->sinks ? 1.0f : 0.0f}};
     for (int32_t c = 0; c < v->v_head_size; c++)
         l.out[c] = 0.0f;
     return l;
@@ -314,7 +335,7 @@ static lane lane_of(const ox_attend_args *a, size_t r, size_t head)
 static void finish(const lane *l, size_t n_lanes, size_t n)
 {
     for (size_t i = 0; i < n_lanes; i++) {
-        const vf sum = vf_set1(l[i].sum);
+        const vf sum = vf_set1(vf_sum(vf_load(l[i].sum)));
         if (l[i].end == 0) continue; /* no keys: zeros */
         for (size_t c = 0; c < n; c += VF_N) {
             const size_t m = n - c < VF_N ? n - c : VF_N;
