@@ -1,0 +1,422 @@
+/* decode.c - ids back to text. The decoders of the file act one after the other on the list of
+ * token strings; without any, tokens are joined by spaces. The same rows give each token's bytes
+ * for streaming: decoded as a token in the middle, with raw bytes where characters are split. */
+#include "text/tok/tok_internal.h"
+#include "text/unicode.h"
+
+static void end_token(ox_token_list *out, size_t at)
+{
+    if (!ox_vec_push(&out->spans, (ox_span){(uint32_t)at, (uint32_t)(out->text.n - at)}))
+        out->text.failed = true;
+}
+
+static ox_str token_at(const ox_token_list *list, size_t i)
+{
+    return (ox_str){list->text.p + list->spans.p[i].at, list->spans.p[i].n};
+}
+
+static void piece_byte_level(const ox_decoder *d, ox_str token, ox_buf *out)
+{
+    (void)d;
+    if (!ox_chars_to_bytes(token, out)) ox_buf_put_str(out, token);
+}
+
+static void all_byte_level(const ox_decoder *d, const ox_token_list *in, ox_token_list *out)
+{
+    ox_buf bytes = {0};
+    for (size_t i = 0; i < in->spans.n; i++)
+        piece_byte_level(d, token_at(in, i), &bytes);
+    if (bytes.failed) out->text.failed = true;
+    ox_utf8_put_lossy(&out->text, ox_buf_view(&bytes));
+    end_token(out, 0);
+    ox_buf_deinit(&bytes);
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if ((c | 32) >= 'a' && (c | 32) <= 'f') return (c | 32) - 'a' + 10;
+    return -1;
+}
+
+/* The byte of <0xHH>, or -1. */
+static int byte_token(ox_str t)
+{
+    if (t.n != 6 || memcmp(t.p, "<0x", 3) != 0 || t.p[5] != '>') return -1;
+    const int a = hex_digit(t.p[3]), b = hex_digit(t.p[4]);
+    return a < 0 || b < 0 ? -1 : a * 16 + b;
+}
+
+static void piece_byte_fallback(const ox_decoder *d, ox_str token, ox_buf *out)
+{
+    const int b = byte_token(token);
+    (void)d;
+    if (b < 0)
+        ox_buf_put_str(out, token);
+    else
+        ox_buf_put_c(out, (char)b);
+}
+
+/* A run of bytes is text only as a whole; else every byte becomes U+FFFD. */
+static void end_byte_run(ox_token_list *out, ox_buf *run)
+{
+    const size_t at = out->text.n;
+    if (!run->n) return;
+    if (ox_utf8_check(ox_buf_view(run)) == run->n) {
+        ox_buf_put_str(&out->text, ox_buf_view(run));
+        end_token(out, at);
+    } else {
+        for (size_t i = 0; i < run->n; i++) {
+            ox_buf_put_z(&out->text, "\xef\xbf\xbd");
+            end_token(out, out->text.n - 3);
+        }
+    }
+    ox_buf_clear(run);
+}
+
+static void all_byte_fallback(const ox_decoder *d, const ox_token_list *in, ox_token_list *out)
+{
+    ox_buf run = {0};
+    (void)d;
+    for (size_t i = 0; i < in->spans.n; i++) {
+        const ox_str t = token_at(in, i);
+        const int b = byte_token(t);
+        if (b >= 0) {
+            ox_buf_put_c(&run, (char)b);
+            continue;
+        }
+        end_byte_run(out, &run);
+        ox_buf_put_str(&out->text, t);
+        end_token(out, out->text.n - t.n);
+    }
+    end_byte_run(out, &run);
+    if (run.failed) out->text.failed = true;
+    ox_buf_deinit(&run);
+}
+
+static void all_fuse(const ox_decoder *d, const ox_token_list *in, ox_token_list *out)
+{
+    (void)d;
+    for (size_t i = 0; i < in->spans.n; i++)
+        ox_buf_put_str(&out->text, token_at(in, i));
+    end_token(out, 0);
+}
+
+static void put_replaced(ox_str in, ox_str from, ox_str to, ox_buf *out)
+{
+    size_t done = 0;
+    while (from.n) {
+        const size_t at = ox_str_find(in, from, done);
+        if (at == SIZE_MAX) break;
+        ox_buf_put(out, in.p + done, at - done);
+        ox_buf_put_str(out, to);
+        done = at + from.n;
+    }
+    ox_buf_put(out, in.p + done, in.n - done);
+}
+
+static ox_status read_replace(ox_tokenizer *tok, ox_decoder *d, const ox_json *json, ox_err *err)
+{
+    OX_TRY(ox_tok_read_pattern(tok, json, "decoder Replace", &d->regex, &d->text, err));
+    if (d->regex)
+        return OX_FAIL(err, OX_UNSUPPORTED, "decoder Replace with a regex is not supported");
+    OX_TRY(ox_json_need_str(json, "content", &d->content, err));
+    return ox_tok_copy(tok, d->content, &d->content, err);
+}
+
+static void one_replace(const ox_decoder *d, ox_str token, size_t i, size_t n, ox_buf *out)
+{
+    (void)i;
+    (void)n;
+    put_replaced(token, d->text, d->content, out);
+}
+
+static ox_status read_char(ox_tokenizer *tok, const ox_json *json, const char *key, ox_str *out,
+                           ox_err *err)
+{
+    OX_TRY(ox_json_need_str(json, key, out, err));
+    if (!out->n || ox_utf8_length(out->p, out->n) != out->n)
+        return OX_FAIL(err, OX_BAD_FILE, "\"%s\" must be one character", key);
+    return ox_tok_copy(tok, *out, out, err);
+}
+
+static ox_status read_strip(ox_tokenizer *tok, ox_decoder *d, const ox_json *json, ox_err *err)
+{
+    int64_t start = 0, stop = 0;
+    OX_TRY(read_char(tok, json, "content", &d->text, err));
+    OX_TRY(ox_json_need_i64(json, "start", 0, 1 << 20, &start, err));
+    OX_TRY(ox_json_need_i64(json, "stop", 0, 1 << 20, &stop, err));
+    d->n_start = (uint32_t)start;
+    d->n_stop = (uint32_t)stop;
+    return OX_OK;
+}
+
+static void one_strip(const ox_decoder *d, ox_str token, size_t i, size_t n, ox_buf *out)
+{
+    (void)i;
+    (void)n;
+    for (uint32_t k = 0; k < d->n_start && ox_str_starts(token, d->text); k++)
+        token = (ox_str){token.p + d->text.n, token.n - d->text.n};
+    for (uint32_t k = 0; k < d->n_stop && ox_str_ends(token, d->text); k++)
+        token.n -= d->text.n;
+    ox_buf_put_str(out, token);
+}
+
+static void piece_same(const ox_decoder *d, ox_str token, ox_buf *out)
+{
+    (void)d;
+    ox_buf_put_str(out, token);
+}
+
+enum { KEEPS_FIRST, CLEANS_UP = 0 };
+
+static ox_status read_metaspace(ox_tokenizer *tok, ox_decoder *d, const ox_json *json, ox_err *err)
+{
+    ox_str scheme = {0};
+    bool add = true;
+    OX_TRY(read_char(tok, json, "replacement", &d->text, err));
+    OX_TRY(ox_json_opt_str(json, "prepend_scheme", &scheme, err));
+    OX_TRY(ox_json_opt_bool(json, "add_prefix_space", &add, err));
+    d->on[KEEPS_FIRST] = ox_str_is(scheme, "never") || (!scheme.p && !add);
+    return OX_OK;
+}
+
+static void one_metaspace(const ox_decoder *d, ox_str token, size_t i, size_t n, ox_buf *out)
+{
+    (void)n;
+    put_replaced(token, d->text, i == 0 && !d->on[KEEPS_FIRST] ? OX_STR("") : OX_STR(" "), out);
+}
+
+static ox_status read_wordpiece(ox_tokenizer *tok, ox_decoder *d, const ox_json *json, ox_err *err)
+{
+    d->text = OX_STR("##");
+    d->on[CLEANS_UP] = true;
+    OX_TRY(ox_json_opt_str(json, "prefix", &d->text, err));
+    OX_TRY(ox_json_opt_bool(json, "cleanup", &d->on[CLEANS_UP], err));
+    return ox_tok_copy(tok, d->text, &d->text, err);
+}
+
+static void put_cleaned(ox_str in, ox_buf *out)
+{
+    static const char *const pairs[][2] = {{" .", "."},     {" ?", "?"},           {" !", "!"},
+                                           {" ,", ","},     {" ' ", "'"},          {" n't", "n't"},
+                                           {" 'm", "'m"},   {" do not", " don't"}, {" 's", "'s"},
+                                           {" 've", "'ve"}, {" 're", "'re"}};
+    ox_buf a = {0}, b = {0};
+    ox_buf_put_str(&a, in);
+    for (size_t i = 0; i < OX_COUNT(pairs); i++) {
+        ox_buf_clear(&b);
+        put_replaced(ox_buf_view(&a), ox_str_of(pairs[i][0]), ox_str_of(pairs[i][1]), &b);
+        const ox_buf swap = a;
+        a = b;
+        b = swap;
+    }
+    ox_buf_put_str(out, ox_buf_view(&a));
+    if (a.failed || b.failed) out->failed = true;
+    ox_buf_deinit(&a);
+    ox_buf_deinit(&b);
+}
+
+static void one_wordpiece(const ox_decoder *d, ox_str token, size_t i, size_t n, ox_buf *out)
+{
+    ox_buf joined = {0};
+    (void)n;
+    if (i > 0 && d->text.n && ox_str_starts(token, d->text)) {
+        token = (ox_str){token.p + d->text.n, token.n - d->text.n};
+    } else if (i > 0 && d->text.n) {
+        ox_buf_put_c(&joined, ' ');
+    }
+    ox_buf_put_str(&joined, token);
+    if (d->on[CLEANS_UP])
+        put_cleaned(ox_buf_view(&joined), out);
+    else
+        ox_buf_put_str(out, ox_buf_view(&joined));
+    if (joined.failed) out->failed = true;
+    ox_buf_deinit(&joined);
+}
+
+static ox_status read_suffix(ox_tokenizer *tok, ox_decoder *d, const ox_json *json, ox_err *err)
+{
+    d->text = OX_STR("</w>");
+    OX_TRY(ox_json_opt_str(json, "suffix", &d->text, err));
+    return ox_tok_copy(tok, d->text, &d->text, err);
+}
+
+static void one_suffix(const ox_decoder *d, ox_str token, size_t i, size_t n, ox_buf *out)
+{
+    put_replaced(token, d->text, i + 1 == n ? OX_STR("") : OX_STR(" "), out);
+}
+
+static ox_status read_ctc(ox_tokenizer *tok, ox_decoder *d, const ox_json *json, ox_err *err)
+{
+    d->text = OX_STR("<pad>");
+    d->content = OX_STR("|");
+    d->on[CLEANS_UP] = true;
+    OX_TRY(ox_json_opt_str(json, "pad_token", &d->text, err));
+    OX_TRY(ox_json_opt_str(json, "word_delimiter_token", &d->content, err));
+    OX_TRY(ox_json_opt_bool(json, "cleanup", &d->on[CLEANS_UP], err));
+    OX_TRY(ox_tok_copy(tok, d->text, &d->text, err));
+    return ox_tok_copy(tok, d->content, &d->content, err);
+}
+
+/* Runs of one token count once; pads vanish. */
+static void all_ctc(const ox_decoder *d, const ox_token_list *in, ox_token_list *out)
+{
+    ox_buf kept = {0}, cleaned = {0};
+    for (size_t i = 0; i < in->spans.n; i++) {
+        const ox_str t = token_at(in, i);
+        if (i && ox_str_eq(t, token_at(in, i - 1))) continue;
+        ox_buf_clear(&kept);
+        ox_buf_clear(&cleaned);
+        put_replaced(t, d->text, OX_STR(""), &kept);
+        if (d->on[CLEANS_UP]) put_cleaned(ox_buf_view(&kept), &cleaned);
+        const size_t at = out->text.n;
+        if (d->on[CLEANS_UP])
+            put_replaced(ox_buf_view(&cleaned), d->content, OX_STR(" "), &out->text);
+        else
+            ox_buf_put_str(&out->text, ox_buf_view(&kept));
+        if (out->text.n > at) end_token(out, at);
+    }
+    if (kept.failed || cleaned.failed) out->text.failed = true;
+    ox_buf_deinit(&kept);
+    ox_buf_deinit(&cleaned);
+}
+
+static const ox_decoder_kind kinds[] = {
+#define OX_DECODER(name, read, one, all, piece) {#name, read, one, all, piece},
+#include "text/tok/decoders.def"
+#undef OX_DECODER
+};
+
+ox_status ox_tok_read_decoders(ox_tokenizer *tok, const ox_json *json, int depth, ox_err *err)
+{
+    ox_str type;
+    if (ox_json_is_null(json)) return OX_OK;
+    tok->has_decoder = true;
+    OX_TRY(ox_json_need_str(json, "type", &type, err));
+    if (ox_str_is(type, "Sequence") && depth < 8) {
+        const ox_json *list = ox_json_get(json, "decoders");
+        for (size_t i = 0; i < ox_json_n(list); i++)
+            OX_TRY(ox_tok_read_decoders(tok, ox_json_at(list, i), depth + 1, err));
+        return OX_OK;
+    }
+    if (tok->decoders.n == OX_TOK_MAX_STEPS)
+        return OX_FAIL(err, OX_LIMIT, "more than %d decoders", (int)OX_TOK_MAX_STEPS);
+    for (size_t i = 0; i < OX_COUNT(kinds); i++) {
+        if (!ox_str_is(type, kinds[i].name)) continue;
+        if (!ox_vec_push(&tok->decoders, (ox_decoder){.kind = &kinds[i]}))
+            return OX_FAIL(err, OX_NO_MEMORY, "out of memory for decoders");
+        ox_decoder *d = &tok->decoders.p[tok->decoders.n - 1];
+        return kinds[i].read ? kinds[i].read(tok, d, json, err) : OX_OK;
+    }
+    return OX_FAIL(err, OX_UNSUPPORTED, "decoder \"%.*s\" is not supported", OX_STR_ARGS(type));
+}
+
+static void list_clear(ox_token_list *list)
+{
+    ox_buf_clear(&list->text);
+    list->spans.n = 0;
+}
+
+static void list_deinit(ox_token_list *list)
+{
+    ox_buf_deinit(&list->text);
+    ox_vec_deinit(&list->spans);
+}
+
+static void run_decoder(const ox_decoder *d, const ox_token_list *in, ox_token_list *out)
+{
+    list_clear(out);
+    if (d->kind->all) {
+        d->kind->all(d, in, out);
+        return;
+    }
+    for (size_t i = 0; i < in->spans.n; i++) {
+        const size_t at = out->text.n;
+        d->kind->one(d, token_at(in, i), i, in->spans.n, &out->text);
+        end_token(out, at);
+    }
+}
+
+ox_status ox_tokenizer_decode(const ox_tokenizer *tok, const int32_t *ids, size_t n,
+                              bool skip_special, ox_buf *out, ox_err *err)
+{
+    ox_token_list a = {0}, b = {0};
+    for (size_t i = 0; i < n; i++) {
+        const ox_str t = ox_tokenizer_token(tok, ids[i]);
+        if (!t.p || (skip_special && ox_tokenizer_is_special(tok, ids[i]))) continue;
+        if (!tok->has_decoder && a.spans.n) ox_buf_put_c(&a.text, ' ');
+        ox_buf_put_str(&a.text, t);
+        end_token(&a, a.text.n - t.n);
+        if (a.text.n > OX_TOK_MAX_BYTES) break;
+    }
+    bool failed = a.text.failed;
+    if (a.text.n > OX_TOK_MAX_BYTES) {
+        list_deinit(&a);
+        return OX_FAIL(err, OX_LIMIT, "the text of %zu ids is longer than %d bytes", n,
+                       (int)OX_TOK_MAX_BYTES);
+    }
+    for (size_t i = 0; i < tok->decoders.n && a.spans.n; i++) {
+        run_decoder(&tok->decoders.p[i], &a, &b);
+        failed = failed || b.text.failed;
+        const ox_token_list swap = a;
+        a = b;
+        b = swap;
+    }
+    ox_buf_put_str(out, ox_buf_view(&a.text));
+    failed = failed || out->failed;
+    list_deinit(&a);
+    list_deinit(&b);
+    return failed ? OX_FAIL(err, OX_NO_MEMORY, "out of memory while decoding %zu ids", n) : OX_OK;
+}
+
+static void put_piece(const ox_tokenizer *tok, ox_str token, ox_buf *a, ox_buf *b, ox_buf *out)
+{
+    ox_buf_clear(a);
+    if (!tok->has_decoder) ox_buf_put_c(a, ' ');
+    ox_buf_put_str(a, token);
+    for (size_t i = 0; i < tok->decoders.n; i++) {
+        const ox_decoder *d = &tok->decoders.p[i];
+        ox_buf_clear(b);
+        if (d->kind->piece)
+            d->kind->piece(d, ox_buf_view(a), b);
+        else if (d->kind->one)
+            d->kind->one(d, ox_buf_view(a), 1, 3, b);
+        else
+            continue;
+        const ox_buf swap = *a;
+        *a = *b;
+        *b = swap;
+    }
+    ox_buf_put_str(out, ox_buf_view(a));
+    if (a->failed || b->failed) out->failed = true;
+}
+
+static bool drops_first_space(const ox_tokenizer *tok)
+{
+    for (size_t i = 0; i < tok->decoders.n; i++) {
+        const ox_decoder *d = &tok->decoders.p[i];
+        if (!strcmp(d->kind->name, "Strip") && ox_str_is(d->text, " ") && d->n_start) return true;
+        if (!strcmp(d->kind->name, "Metaspace") && !d->on[KEEPS_FIRST]) return true;
+        if (!strcmp(d->kind->name, "WordPiece")) return true;
+    }
+    return !tok->has_decoder;
+}
+
+ox_status ox_tok_build_pieces(ox_tokenizer *tok, ox_err *err)
+{
+    ox_buf a = {0}, b = {0}, all = {0};
+    tok->piece_at = ox_calloc(tok->n_vocab + 1, sizeof(*tok->piece_at));
+    bool ok = tok->piece_at != NULL;
+    for (size_t id = 0; ok && id < tok->n_vocab; id++) {
+        const ox_str t = ox_tokenizer_token(tok, (int32_t)id);
+        if (t.p) put_piece(tok, t, &a, &b, &all);
+        tok->piece_at[id + 1] = (uint32_t)all.n;
+        ok = !all.failed && all.n <= OX_TOK_MAX_BYTES;
+    }
+    ox_buf_deinit(&a);
+    ox_buf_deinit(&b);
+    tok->piece_bytes = all.p; /* owned by the tokenizer from here */
+    tok->strips_first_space = drops_first_space(tok);
+    return ok ? OX_OK : OX_FAIL(err, OX_NO_MEMORY, "out of memory for the bytes of the tokens");
+}

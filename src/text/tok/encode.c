@@ -1,0 +1,86 @@
+/* encode.c - runs a text through the parts of a tokenizer; see text/tokenizer.h for the order. */
+#include "text/tok/tok_internal.h"
+#include "text/unicode.h"
+
+static ox_status put_id(ox_tok_work *w, int32_t id)
+{
+    return ox_ids_push(w->ids, id) ? OX_OK : ox_tok_no_memory(w);
+}
+
+static ox_status encode_run(ox_tok_work *w, ox_str text, bool at_start)
+{
+    OX_TRY(ox_tok_pretokenize(w, text, at_start));
+    return ox_tok_run_model(w);
+}
+
+/* Text between added tokens that are matched raw. */
+static ox_status encode_between(ox_tok_work *w, ox_str text, bool at_start)
+{
+    ox_added_hits hits = {0};
+    ox_status st = OX_OK;
+    OX_TRY(ox_tok_normalize(w, text, &text));
+    if (!w->tok->added_normal.n_nodes) return encode_run(w, text, at_start);
+    if (!ox_tok_split_added(w, &w->tok->added_normal, text, &hits)) st = ox_tok_no_memory(w);
+    for (size_t i = 0; !st && i < hits.n; i++) {
+        const ox_added_hit h = hits.p[i];
+        st = h.id >= 0 ? put_id(w, h.id)
+                       : encode_run(w, (ox_str){text.p + h.span.at, h.span.n}, at_start && i == 0);
+    }
+    ox_vec_deinit(&hits);
+    return st;
+}
+
+static ox_status encode_all(ox_tok_work *w, ox_str text)
+{
+    ox_added_hits hits = {0};
+    ox_status st = OX_OK;
+    if (!ox_tok_split_added(w, &w->tok->added_raw, text, &hits)) st = ox_tok_no_memory(w);
+    for (size_t i = 0; !st && i < hits.n; i++) {
+        const ox_added_hit h = hits.p[i];
+        st = h.id >= 0 ? put_id(w, h.id)
+                       : encode_between(w, (ox_str){text.p + h.span.at, h.span.n}, i == 0);
+    }
+    ox_vec_deinit(&hits);
+    return st;
+}
+
+static void work_deinit(ox_tok_work *w)
+{
+    for (size_t i = 0; i < 2; i++) {
+        ox_buf_deinit(&w->normal[i]);
+        ox_buf_deinit(&w->text[i]);
+    }
+    ox_vec_deinit(&w->spans);
+    ox_vec_deinit(&w->next);
+    ox_vec_deinit(&w->symbols);
+    ox_vec_deinit(&w->heap);
+    ox_vec_deinit(&w->pieces);
+    ox_regex_run_deinit(&w->run);
+    ox_free(w->cache);
+    ox_free(w->paths);
+}
+
+ox_status ox_tokenizer_encode(const ox_tokenizer *tok, ox_str text, unsigned flags, ox_ids *ids,
+                              ox_err *err)
+{
+    const bool wrap = flags & OX_ENCODE_ADD_SPECIAL;
+    const size_t n_before = ids->n, bad = ox_utf8_check(text);
+    ox_tok_work w = {.tok = tok, .err = err, .flags = flags, .ids = ids, .text_bytes = text.n};
+    ox_status st = OX_OK;
+    if (text.n > OX_TOKENIZER_MAX_TEXT)
+        return OX_FAIL(err, OX_LIMIT, "the text has %zu bytes, the limit is %d", text.n,
+                       (int)OX_TOKENIZER_MAX_TEXT);
+    if (bad < text.n)
+        return OX_FAIL(err, OX_BAD_ARGUMENT,
+                       "the text is not UTF-8: byte %zu (0x%02x) is ill-formed", bad,
+                       (unsigned)(unsigned char)text.p[bad]);
+    for (size_t i = 0; wrap && i < tok->before.n; i++)
+        OX_TRY_GOTO(put_id(&w, tok->before.p[i]));
+    OX_TRY_GOTO(encode_all(&w, text));
+    for (size_t i = 0; wrap && i < tok->after.n; i++)
+        OX_TRY_GOTO(put_id(&w, tok->after.p[i]));
+fail:
+    if (st) ids->n = n_before;
+    work_deinit(&w);
+    return st;
+}
