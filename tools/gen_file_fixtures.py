@@ -290,9 +290,118 @@ def write_onnx():
             f.write(p.SerializeToString())
 
 
+# --- GGUF: dumped as "key type is_array items" and "name [dims] type bytes" from gguf's own reader ---
+
+def write_gguf():
+    import gguf
+    path = f"{OUT}/small.gguf"
+    w = gguf.GGUFWriter(path, "test")
+    w.add_uint8("a.u8", 200)
+    w.add_int8("a.i8", -5)
+    w.add_uint16("a.u16", 60000)
+    w.add_int16("a.i16", -300)
+    w.add_uint32("a.u32", 4000000000)
+    w.add_int32("a.i32", -7)
+    w.add_float32("a.f32", 1.5)
+    w.add_float64("a.f64", 1e300)
+    w.add_uint64("a.u64", 2**63 - 1)
+    w.add_int64("a.i64", -2**63)
+    w.add_bool("a.bool", True)
+    w.add_string("a.string", "text \u00e9")
+    w.add_array("a.strings", ["a", "", "c\u00e9"])
+    w.add_array("a.ints", [1, -2, 3])
+    w.add_array("a.floats", [0.5, -1.5])
+    w.add_array("a.bools", [True, False])
+    rng = np.random.default_rng(7)
+    w.add_tensor("f32", rng.standard_normal((3, 8)).astype(np.float32))
+    w.add_tensor("f16", rng.standard_normal(5).astype(np.float16))
+    for q in (gguf.GGMLQuantizationType.Q4_0, gguf.GGMLQuantizationType.Q8_0):
+        a = gguf.quants.quantize(rng.standard_normal((2, 64)).astype(np.float32), q)
+        w.add_tensor(q.name.lower(), a, raw_dtype=q)
+    w.add_tensor("odd", np.zeros((1, 136), np.uint8), raw_dtype=gguf.GGMLQuantizationType.IQ4_XS)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+    r = gguf.GGUFReader(path)
+    out = []
+    for f in r.fields.values():
+        if f.name.startswith("GGUF."):
+            continue
+        is_array = f.types[0] == gguf.GGUFValueType.ARRAY
+        items = f.contents() if is_array else [f.contents()]
+        t = f.types[-1]
+        show = {gguf.GGUFValueType.STRING: lambda x: text(x) or ".", gguf.GGUFValueType.FLOAT32: bits,
+                gguf.GGUFValueType.FLOAT64: lambda x: struct.pack(">d", x).hex()}.get(t, lambda x: str(int(x)))
+        out.append(f"{f.name} {int(t)} {int(is_array)} " + " ".join(show(x) for x in items))
+    for t in r.tensors:
+        dims = ",".join(str(int(d)) for d in t.shape)
+        known = t.name != "odd"
+        out.append(f"{t.name} [{dims}] {int(t.tensor_type)} " + (t.data.tobytes().hex() if known else "?"))
+    with open(path + ".txt", "w") as f:
+        f.write("\n".join(out) + "\n")
+
+
+# --- safetensors: dumped as "name type [dims] bytes" ---
+
+def write_safetensors():
+    from safetensors import safe_open
+    from safetensors.numpy import save_file
+    arrays = {f"t.{k}": v for k, v in {
+        "f32": np.float32([[1, -2, 3]]), "f16": np.float16([1.5]), "i64": np.int64([[-1], [2]]),
+        "u8": np.uint8([1, 2, 3]), "bool": np.array([True, False]), "scalar": np.array(7, np.float32),
+        "empty": np.zeros((0, 4), np.float32), "bf16": np.array([1.5, -2], ml_dtypes.bfloat16)}.items()}
+    save_file(arrays, f"{OUT}/one.safetensors", metadata={"format": "pt"})
+    os.makedirs(f"{OUT}/shards", exist_ok=True)
+    parts = [{k: v for i, (k, v) in enumerate(arrays.items()) if i % 2 == j} for j in (0, 1)]
+    index = {"metadata": {"total_size": 1}, "weight_map": {}}
+    for j, part in enumerate(parts):
+        name = f"model-0000{j + 1}-of-00002.safetensors"
+        save_file(part, f"{OUT}/shards/{name}")
+        index["weight_map"].update({k: name for k in part})
+    with open(f"{OUT}/shards/model.safetensors.index.json", "w") as f:
+        json.dump(index, f, indent=1)
+    with safe_open(f"{OUT}/one.safetensors", "numpy") as f:
+        out = []
+        for k in sorted(f.keys()):
+            s = f.get_slice(k)
+            dims = ",".join(str(d) for d in s.get_shape())
+            out.append(f"{k} {s.get_dtype()} [{dims}] {f.get_tensor(k).tobytes().hex()}".rstrip())
+    with open(f"{OUT}/one.safetensors.txt", "w") as f:
+        f.write("\n".join(out) + "\n")
+
+
+# --- npy: "file dtype [dims] bytes" ---
+
+def write_npy():
+    arrays = {"f4": np.float32([[1, 2], [3, -4]]), "f2": np.float16([1.5, -2]), "b1": np.array([[True], [False]]),
+              "i8": np.int64([-5]), "scalar": np.array(2.5), "u2": np.uint16([1, 65535]),
+              "c8": np.complex64([1 + 2j]), "empty": np.zeros((2, 0), np.int32),
+              "fortran": np.asfortranarray(np.float32([[1, 2], [3, 4]])), "big": np.array([1, 2], ">i4"),
+              "text": np.array(["ab"])}
+    code = {"float32": 1, "uint16": 4, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11,
+            "complex64": 14}
+    out = []
+    for name, a in arrays.items():
+        np.save(f"{OUT}/{name}.npy", a)
+        if name in ("fortran", "big", "text"):
+            continue
+        b = np.load(f"{OUT}/{name}.npy")
+        dims = ",".join(str(d) for d in b.shape)
+        out.append(f"{name} {code[b.dtype.name]} [{dims}] {b.tobytes().hex()}".rstrip())
+    with open(f"{OUT}/v2.npy", "wb") as f:
+        np.lib.format.write_array(f, np.int8([1, -1]), version=(2, 0))
+    out.append("v2 3 [2] 01ff")
+    with open(f"{OUT}/npy.txt", "w") as f:
+        f.write("\n".join(out) + "\n")
+
+
 def main():
     os.makedirs(OUT, exist_ok=True)
     write_onnx()
+    write_gguf()
+    write_safetensors()
+    write_npy()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-/* onnx_fuzz.c - any bytes as a model and as loose tensors; external data is refused. Every byte that
- * a record promises is read. */
+/* onnx_fuzz.c - any bytes as a model and as loose tensors; external data is refused. Every byte
+ * that a record promises is read. */
 #include "file/onnx.h"
 
 #include "tensor/tensor.h"

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -396,8 +397,8 @@ static void refuses_dims_that_lie(void **state)
     tensor_refused_as(&t, OX_BAD_FILE, "the product of its dimensions overflows");
     t = tensor_of(1, 1, (int64_t[]){INT64_MAX});
     tensor_refused_as(&t, OX_BAD_FILE, "the product of its dimensions overflows");
-    t = tensor_of(8, 1, (int64_t[]){1ll << 59});
-    tensor_refused_as(&t, OX_BAD_FILE, "expected 576460752303423488 strings");
+    t = tensor_of(8, 1, (int64_t[]){1ll << 50});
+    tensor_refused_as(&t, OX_BAD_FILE, "expected 1125899906842624 strings");
     t = tensor_of(1, 9, (int64_t[]){1, 1, 1, 1, 1, 1, 1, 1, 1});
     tensor_refused_as(&t, OX_UNSUPPORTED, "more than 8 dimensions");
     t = tensor_of(1, 1, (int64_t[]){1ll << 40});
@@ -482,11 +483,12 @@ static void refuses_external_data_outside_its_file(void **state)
 static void refuses_links_that_leave_the_folder(void **state)
 {
     (void)state;
-    char dir[] = "/tmp/oxgen_onnx_XXXXXX", path[128];
+    char dir[128], path[160];
     ox_buf t = external_of("weights.data", "0", "16"), graph = {0}, model = {0};
     ox_onnx *m = NULL;
     ox_err err = OX_ERR_INIT;
-    assert_non_null(mkdtemp(dir));
+    snprintf(dir, sizeof(dir), "/tmp/oxgen_onnx_%ld", (long)getpid());
+    assert_int_equal(mkdir(dir, 0700), 0);
     snprintf(path, sizeof(path), "%s/weights.data", dir);
     assert_int_equal(symlink(FILES "external.data", path), 0);
     ox_proto_put_part(&graph, 5, &t);
