@@ -36,6 +36,10 @@ OX_API ox_status ox_session_sync(ox_session *s, const int32_t *ids, size_t n, ox
 typedef ox_status ox_logits_fn(void *user, size_t position, const float *logits, size_t vocab);
 OX_API ox_status ox_session_all_logits(ox_session *s, const int32_t *ids, size_t n, size_t chunk,
                                        ox_logits_fn *fn, void *user, ox_err *err);
+/* ox_logprobs of the logits the session holds; inside ox_generate's callback those that id was chosen
+ * from. */
+OX_API ox_status ox_session_logprobs(const ox_session *s, int32_t id, size_t k, float *logprob,
+                                     int32_t *ids, float *values, float *margin, ox_err *err);
 OX_API uint64_t ox_session_kv_bytes(const ox_session *s);
 
 #ifdef __cplusplus

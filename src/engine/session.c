@@ -217,3 +217,11 @@ uint64_t ox_session_kv_bytes(const ox_session *s)
     if (s->interp) return ox_interp_state_bytes(s->interp);
     return (uint64_t)s->kv.pages.n * ox_kv_pool_page_bytes(s->model->kv);
 }
+
+ox_status ox_session_logprobs(const ox_session *s, int32_t id, size_t k, float *logprob, int32_t *ids,
+                              float *values, float *margin, ox_err *err)
+{
+    if (!s->has_logits) return OX_FAIL(err, OX_BAD_ARGUMENT, "the session holds no logits");
+    return ox_logprobs(s->logits, (size_t)ox_model_vocab(s->model), id, k, logprob, ids, values, margin,
+                       err);
+}

@@ -1,0 +1,97 @@
+/* cli.h - what the commands share: parsed options, opening a model, progress, JSON on stdout.
+ *
+ * Streams: generated text and results on stdout, everything else on stderr. A command returns the
+ * process's exit code (see oxgen/status.h for the codes of failures). */
+#ifndef OX_CLI_CLI_H
+#define OX_CLI_CLI_H
+#include "base/str.h"
+#include "base/vec.h"
+#include "oxgen/ox_experimental.h"
+#include "oxgen/oxgen.h"
+
+typedef struct cli_list {
+    const char **p;
+    size_t n, cap;
+} cli_list;
+
+/* Groups of options; a command takes the groups of its row in commands.def. */
+enum {
+    G_MODEL = 1 << 0,
+    G_GENERATE = 1 << 1,
+    G_ANSWER = 1 << 2,
+    G_IDS = 1 << 3,
+    G_CONVERT = 1 << 4,
+    G_OUTPUT = 1 << 5,
+    G_INSPECT = 1 << 6,
+    G_FILE = 1 << 7,
+    G_TOKENIZE = 1 << 8,
+    G_TEMPLATE = 1 << 9,
+    G_FORWARD = 1 << 10,
+    G_BENCH = 1 << 11,
+    G_KERNELS = 1 << 12,
+    G_PLAN = 1 << 13,
+    G_LOGITS = 1 << 14,
+    G_JSON = 1 << 15,
+    G_ALL = 1 << 30,
+};
+
+typedef struct cli_options {
+#define T_FLAG int
+#define T_INT long long
+#define T_FLOAT double
+#define T_STRING const char *
+#define T_LIST cli_list
+#define OX_OPTION(name, letter, kind, member, value, groups, help)                                 \
+    T_##kind member;                                                                               \
+    int has_##member;
+#include "cli/options.def"
+#undef OX_OPTION
+    cli_list args; /* what is not an option */
+} cli_options;
+
+typedef struct cli_command {
+    const char *name;
+    int (*fn)(const cli_options *o);
+    int groups;
+    const char *args, *summary, *example;
+} cli_command;
+
+extern const cli_command cli_commands[]; /* a row with name NULL ends it */
+
+#define OX_COMMAND(name, fn, groups, args, summary, example) int fn(const cli_options *o);
+#include "cli/commands.def"
+#undef OX_COMMAND
+
+/* options.c: parses argv behind the command's name; reports usage errors itself (exit code 2). */
+int cli_parse(cli_options *o, const cli_command *command, int argc, char **argv);
+void cli_options_free(cli_options *o);
+void cli_help(const cli_command *command, ox_buf *out); /* NULL: the whole program */
+const cli_command *cli_find(const char *name);
+const char *cli_nearest_command(const char *name); /* NULL: nothing is near */
+void cli_man(ox_buf *out);
+void cli_completion(ox_buf *out, const char *shell); /* "bash" or "zsh" */
+
+/* report.c */
+int cli_fail(const ox_err *err); /* prints "oxgen: …" and returns the exit code */
+int cli_usage(const char *fmt, ...) OX_PRINTF(1, 2); /* prints "oxgen: …" and returns 2 */
+void cli_note(const cli_options *o, const char *fmt, ...) OX_PRINTF(2, 3); /* unless --quiet */
+/* Progress bar on stderr when it is a terminal; also polls for Ctrl-C. user = cli_options. */
+int cli_progress(void *user, const char *what, uint64_t done, uint64_t total);
+void cli_progress_end(void);
+void cli_catch_interrupt(void);
+int cli_interrupted(void); /* Ctrl-C was pressed */
+void cli_interrupt_clear(void);
+int cli_stdout(ox_str text); /* writes all; 0, or the exit code of a failed write */
+
+/* shared.c */
+ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path, int text_only,
+                         ox_err *err);
+ox_status cli_sampler_options(ox_sampler_options *so, ox_logit_bias **bias, const cli_options *o,
+                              const ox_model *m, ox_err *err);
+ox_status cli_parse_ids(int32_t **ids, size_t *n, const char *text, ox_err *err);
+ox_status cli_read_text(ox_buf *out, const char *path, ox_err *err); /* file or "-" */
+/* [{"role":"system",…}?, {"role":"user","content":prompt}] */
+void cli_messages(ox_buf *out, const char *system, const char *prompt);
+void cli_json_str(ox_buf *out, const char *s, size_t n); /* quoted and escaped */
+const char *cli_finish_name(ox_finish f);
+#endif

@@ -1,0 +1,84 @@
+/* main.c - finds the command, parses its options, runs it. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const cli_command cli_commands[] = {
+#define OX_COMMAND(name, fn, groups, args, summary, example) {name, fn, groups, args, summary, example},
+#include "cli/commands.def"
+#undef OX_COMMAND
+    {0},
+};
+
+const cli_command *cli_find(const char *name)
+{
+    for (const cli_command *c = cli_commands; c->name; c++)
+        if (!strcmp(c->name, name)) return c;
+    return NULL;
+}
+
+const char *cli_nearest_command(const char *name)
+{
+    const char *best = NULL;
+    size_t least = 4;
+    for (const cli_command *c = cli_commands; c->name; c++) {
+        const size_t d = ox_str_distance(ox_str_of(name), ox_str_of(c->name));
+        if (d < least) {
+            least = d;
+            best = c->name;
+        }
+    }
+    return best;
+}
+
+static int print_help(const cli_command *c)
+{
+    ox_buf b = {0};
+    cli_help(c, &b);
+    const int code = cli_stdout(ox_buf_view(&b));
+    ox_buf_deinit(&b);
+    return code;
+}
+
+int cmd_help(const cli_options *o)
+{
+    if (!o->args.n) return print_help(NULL);
+    const cli_command *c = cli_find(o->args.p[0]);
+    ox_buf b = {0};
+    int code = 0;
+    if (c) return print_help(c);
+    if (!strcmp(o->args.p[0], "man"))
+        cli_man(&b);
+    else if (!strcmp(o->args.p[0], "bash") || !strcmp(o->args.p[0], "zsh"))
+        cli_completion(&b, o->args.p[0]);
+    else
+        code = cli_usage("there is no command '%s'; see oxgen help", o->args.p[0]);
+    if (!code) code = cli_stdout(ox_buf_view(&b));
+    ox_buf_deinit(&b);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    cli_options o = {0};
+    if (argc < 2) {
+        print_help(NULL);
+        return 2;
+    }
+    const char *name = argv[1];
+    if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
+    if (!strcmp(name, "--version")) name = "version";
+    const cli_command *c = cli_find(name);
+    if (!c) {
+        const char *near = cli_nearest_command(name);
+        return near ? cli_usage("there is no command '%s'; did you mean '%s'?", name, near)
+                    : cli_usage("there is no command '%s'; see oxgen help", name);
+    }
+    cli_catch_interrupt();
+    int code = cli_parse(&o, c, argc - 2, argv + 2);
+    if (!code) code = o.help ? print_help(c) : c->fn(&o);
+    cli_options_free(&o);
+    if (fflush(stdout) && !code) code = 1;
+    return code;
+}

@@ -1,0 +1,183 @@
+/* shared.c - what several commands do: open a model, build a sampler, read ids, text and messages. */
+#include "cli/cli.h"
+
+#include "base/fs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_TEXT = 256 << 20 };
+
+static ox_status in_int32(long long v, const char *flag, int32_t *out, ox_err *err)
+{
+    if (v < INT32_MIN || v > INT32_MAX)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--%s %lld is out of range", flag, v);
+    *out = (int32_t)v;
+    return OX_OK;
+}
+
+ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path, int text_only,
+                         ox_err *err)
+{
+    ox_model_options mo;
+    ox_model_options_init(&mo);
+    if (o->has_threads && o->threads < 1)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--threads %lld: expected 1 or more", o->threads);
+    if (o->has_context && o->context < 1)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--context %lld: expected 1 or more", o->context);
+    OX_TRY(in_int32(o->threads, "threads", &mo.n_threads, err));
+    OX_TRY(in_int32(o->block, "block", &mo.quant_block, err));
+    OX_TRY(in_int32(o->head_bits, "head-bits", &mo.head_bits, err));
+    mo.context = o->context;
+    mo.backend = o->backend;
+    mo.device = o->device;
+    mo.numerics = o->numerics;
+    mo.kv = o->kv;
+    mo.quant = o->quant;
+    mo.quant_asym = o->asym;
+    mo.text_only = text_only;
+    mo.progress = cli_progress;
+    mo.progress_user = (void *)(uintptr_t)o;
+    OX_TRY(ox_model_open(out, path, &mo, err));
+    cli_progress_end();
+    for (size_t i = 0; i < ox_model_n_warnings(*out); i++)
+        cli_note(o, "note: %s", ox_model_warning(*out, i));
+    return OX_OK;
+}
+
+static ox_status read_bias(ox_logit_bias **out, const cli_options *o, ox_err *err)
+{
+    *out = NULL;
+    if (!o->logit_bias.n) return OX_OK;
+    *out = ox_calloc(o->logit_bias.n, sizeof(**out));
+    if (!*out) return OX_FAIL(err, OX_NO_MEMORY, "no memory");
+    for (size_t i = 0; i < o->logit_bias.n; i++) {
+        const char *text = o->logit_bias.p[i], *eq = strchr(text, '=');
+        int64_t id;
+        double bias;
+        if (!eq || !ox_str_to_i64((ox_str){text, (size_t)(eq - text)}, &id) || id < 0 ||
+            id > INT32_MAX || !ox_str_to_f64(ox_str_of(eq + 1), &bias))
+            return OX_FAIL(err, OX_BAD_ARGUMENT, "--logit-bias expects ID=NUMBER, found '%s'", text);
+        (*out)[i] = (ox_logit_bias){(int32_t)id, (float)bias};
+    }
+    return OX_OK;
+}
+
+/* The number behind "key": in a flat JSON object that we wrote ourselves; false when absent. */
+static int stated(const char *json, const char *key, double *out)
+{
+    char quoted[64];
+    snprintf(quoted, sizeof(quoted), "\"%s\":", key);
+    const char *at = strstr(json, quoted);
+    if (!at) return 0;
+    at += strlen(quoted);
+    return ox_str_to_f64((ox_str){at, strcspn(at, ",}")}, out);
+}
+
+ox_status cli_sampler_options(ox_sampler_options *so, ox_logit_bias **bias, const cli_options *o,
+                              const ox_model *m, ox_err *err)
+{
+    const char *json = ox_model_search_json(m);
+    double v;
+    ox_sampler_options_init(so);
+    *bias = NULL;
+    if (stated(json, "repetition_penalty", &v)) so->repetition_penalty = (float)v;
+    if (strstr(json, "\"do_sample\":true")) {
+        so->temperature = stated(json, "temperature", &v) ? (float)v : 1.0f;
+        if (stated(json, "top_k", &v)) so->top_k = (int32_t)v;
+        if (stated(json, "top_p", &v)) so->top_p = (float)v;
+        if (stated(json, "min_p", &v)) so->min_p = (float)v;
+    }
+    if (o->has_temperature) so->temperature = (float)o->temperature;
+    if (o->has_top_k) OX_TRY(in_int32(o->top_k, "top-k", &so->top_k, err));
+    if (o->has_top_p) so->top_p = (float)o->top_p;
+    if (o->has_min_p) so->min_p = (float)o->min_p;
+    if (o->has_repetition) so->repetition_penalty = (float)o->repetition;
+    if (o->has_frequency) so->frequency_penalty = (float)o->frequency;
+    if (o->has_presence) so->presence_penalty = (float)o->presence;
+    if (o->greedy) so->temperature = 0.0f;
+    so->seed = (uint64_t)o->seed;
+    so->order = o->samplers;
+    OX_TRY(read_bias(bias, o, err));
+    so->bias = *bias;
+    so->n_bias = o->logit_bias.n;
+    return OX_OK;
+}
+
+ox_status cli_parse_ids(int32_t **ids, size_t *n, const char *text, ox_err *err)
+{
+    OX_VEC(int32_t) v = {0};
+    const char *at = text;
+    while (*at) {
+        const size_t len = strcspn(at, ", \n\t");
+        int64_t id;
+        if (len) {
+            if (!ox_str_to_i64((ox_str){at, len}, &id) || id < 0 || id > INT32_MAX) {
+                ox_vec_deinit(&v);
+                return OX_FAIL(err, OX_BAD_ARGUMENT, "expected token ids such as 1,2,3, found '%.*s'",
+                               (int)(len < 40 ? len : 40), at);
+            }
+            if (!ox_vec_push(&v, (int32_t)id)) {
+                ox_vec_deinit(&v);
+                return OX_FAIL(err, OX_NO_MEMORY, "no memory for token ids");
+            }
+        }
+        at += len + (at[len] != 0);
+    }
+    if (!v.n) {
+        ox_vec_deinit(&v);
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--ids is empty; expected ids such as 1,2,3");
+    }
+    *ids = v.p;
+    *n = v.n;
+    return OX_OK;
+}
+
+ox_status cli_read_text(ox_buf *out, const char *path, ox_err *err)
+{
+    return ox_file_read(out, path, MAX_TEXT, err);
+}
+
+void cli_json_str(ox_buf *out, const char *s, size_t n)
+{
+    ox_buf_put_c(out, '"');
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)s[i];
+        if (c == '"' || c == '\\')
+            ox_buf_printf(out, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            ox_buf_printf(out, "\\u%04x", c);
+        else
+            ox_buf_put_c(out, (char)c);
+    }
+    ox_buf_put_c(out, '"');
+}
+
+static void put_message(ox_buf *out, const char *role, const char *content)
+{
+    ox_buf_printf(out, "{\"role\":\"%s\",\"content\":", role);
+    cli_json_str(out, content, strlen(content));
+    ox_buf_put_c(out, '}');
+}
+
+void cli_messages(ox_buf *out, const char *system, const char *prompt)
+{
+    ox_buf_put_c(out, '[');
+    if (system) {
+        put_message(out, "system", system);
+        ox_buf_put_c(out, ',');
+    }
+    put_message(out, "user", prompt);
+    ox_buf_put_c(out, ']');
+}
+
+const char *cli_finish_name(ox_finish f)
+{
+    static const char *const names[] = {
+        [OX_FINISH_STOP] = "stop",
+        [OX_FINISH_LENGTH] = "length",
+        [OX_FINISH_STOP_STRING] = "stop_string",
+        [OX_FINISH_CANCELLED] = "cancelled",
+    };
+    return names[f];
+}
