@@ -4,6 +4,8 @@
  * process's exit code (see oxgen/status.h for the codes of failures). */
 #ifndef OX_CLI_CLI_H
 #define OX_CLI_CLI_H
+#include "base/mem.h"
+#include "base/status.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "oxgen/ox_experimental.h"

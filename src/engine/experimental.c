@@ -1,0 +1,80 @@
+/* experimental.c - views into the engine for tools: plan text, kernel rows, the machine. */
+#include "engine/engine_internal.h"
+
+#include <string.h>
+
+static ox_status hand_over(ox_buf *b, char **text, ox_err *err)
+{
+    if (b->failed || !b->p) {
+        ox_buf_deinit(b);
+        return OX_FAIL(err, OX_NO_MEMORY, "no memory for a report");
+    }
+    *text = b->p;
+    return OX_OK;
+}
+
+ox_status ox_model_plan_text(const ox_model *m, char **text, ox_err *err)
+{
+    ox_buf b = {0};
+    if (!m->plan)
+        return OX_FAIL(err, OX_UNSUPPORTED, "the graph runs operator by operator: there is no plan");
+    ox_opt_report_print(&m->opt, &b);
+    ox_plan_print(m->plan, &b);
+    return hand_over(&b, text, err);
+}
+
+size_t ox_kernel_count(void)
+{
+    size_t n = 0;
+    for (const ox_kernel_family *f = ox_kernel_families; f->name; f++)
+        for (const ox_kernel_row *r = f->rows; r->device; r++)
+            n++;
+    return n;
+}
+
+static const char *tolerance_name(ox_tol t)
+{
+    return t == OX_TOL_EXACT ? "exact" : t == OX_TOL_ROUND ? "round" : "sum";
+}
+
+ox_status ox_kernel_at(size_t i, ox_kernel_report *out, ox_err *err)
+{
+    ox_machine machine = {0};
+    OX_TRY(ox_cpu_features(&machine.cpu_features, err));
+    for (const ox_kernel_family *f = ox_kernel_families; f->name; f++)
+        for (const ox_kernel_row *r = f->rows; r->device; r++) {
+            if (i--) continue;
+            *out = (ox_kernel_report){.family = f->name,
+                                      .row = r->name,
+                                      .device = r->device == OX_DEVICE_CPU ? "cpu" : "cuda",
+                                      .needs = r->needs,
+                                      .runs_here = ox_kernel_runs_on(r, &machine),
+                                      .tolerance = tolerance_name(r->tol)};
+            return OX_OK;
+        }
+    return OX_FAIL(err, OX_BAD_ARGUMENT, "there is no such kernel row");
+}
+
+const char *ox_machine_cpu(void)
+{
+    return ox_cpu_model();
+}
+
+ox_status ox_machine_tier(const char **name, ox_err *err)
+{
+    unsigned features;
+    OX_TRY(ox_cpu_features(&features, err));
+    *name = ox_cpu_tier_name(features);
+    return OX_OK;
+}
+
+int32_t ox_machine_cpus(void)
+{
+    return ox_cpu_count();
+}
+
+ox_status ox_model_bisect_text(ox_model *m, char **text, ox_err *err)
+{
+    (void)m, (void)text;
+    return OX_FAIL(err, OX_UNSUPPORTED, "bisection is not part of this build");
+}
