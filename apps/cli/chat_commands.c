@@ -2,7 +2,7 @@
 #include "cli/chat.h"
 
 #include "base/fs.h"
-#include "file/json.h"
+#include "base/json.h"
 
 #include <stdio.h>
 #include <string.h>

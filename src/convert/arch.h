@@ -5,7 +5,7 @@
 #define OX_CONVERT_ARCH_H
 #include "convert/rope.h"
 #include "file/gguf.h"
-#include "file/json.h"
+#include "base/json.h"
 #include "graph/terms.h"
 
 /* What an architecture does that the plain decoder doesn't. */

@@ -2,7 +2,7 @@
 #ifndef OX_CONVERT_IMPORT_INTERNAL_H
 #define OX_CONVERT_IMPORT_INTERNAL_H
 #include "convert/decoder.h"
-#include "file/json.h"
+#include "base/json.h"
 #include "model/source.h"
 
 /* An empty source with an empty graph in its arena. */

@@ -1,7 +1,7 @@
 /* text.c - the public text functions of a model: encode, decode, chat templates, streaming. */
 #include "base/clock.h"
 #include "engine/engine_internal.h"
-#include "file/json.h"
+#include "base/json.h"
 
 #include <string.h>
 

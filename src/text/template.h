@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "file/json.h"
+#include "base/json.h"
 
 typedef struct ox_template ox_template;
 

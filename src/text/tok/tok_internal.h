@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/vec.h"
-#include "file/json.h"
+#include "base/json.h"
 #include "text/tok/regex.h"
 #include "text/tok/trie.h"
 #include "text/tok/vocab.h"

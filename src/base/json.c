@@ -3,7 +3,7 @@
  * bracket moves its items to the arena as one contiguous array. No recursion. Objects of more than
  * INDEX_FROM members carry a hash index behind their members (see json_get.c for its reader).
  * The invariant: `at` never passes `end`, where a NUL stands that no token accepts. */
-#include "file/json_internal.h"
+#include "base/json_internal.h"
 
 #include "base/hash.h"
 #include "base/vec.h"

@@ -1,8 +1,8 @@
 /* json_internal.h - the hash index that lies behind the members of a large object: built by json.c,
  * read by json_get.c. Linear probing, at most half full; member 0 is a free slot. */
-#ifndef OX_FILE_JSON_INTERNAL_H
-#define OX_FILE_JSON_INTERNAL_H
-#include "file/json.h"
+#ifndef OX_BASE_JSON_INTERNAL_H
+#define OX_BASE_JSON_INTERNAL_H
+#include "base/json.h"
 
 enum { OX_JSON_INDEX_FROM = 16, OX_JSON_MAX_PROBES = 512 };
 

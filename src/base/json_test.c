@@ -1,6 +1,6 @@
 /* json_test.c - strictness, values, limits and messages of the reader; round trips of the writer.
  */
-#include "file/json.h"
+#include "base/json.h"
 
 #include "base/mem.h"
 

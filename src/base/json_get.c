@@ -1,5 +1,5 @@
 /* json_get.c - lookup in a parsed tree and the typed getters that name the key path they missed. */
-#include "file/json_internal.h"
+#include "base/json_internal.h"
 
 #include "base/hash.h"
 

@@ -1,5 +1,5 @@
 /* json_fuzz.c - any bytes: parse ends; what parses is written and parses again to the same text. */
-#include "file/json.h"
+#include "base/json.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* json_write.c - writes JSON onto a buffer: separators and indentation, escapes, shortest numbers.
  */
-#include "file/json.h"
+#include "base/json.h"
 
 static void new_line(ox_json_writer *w)
 {
