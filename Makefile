@@ -28,10 +28,17 @@ all-asan:
 	@$(call CONFIGURE,build/asan,-DOXGEN_SANITIZE=address$(comma)undefined -DCMAKE_BUILD_TYPE=Debug)
 	@cmake --build build/asan -j $(JOBS)
 
+PYTHON ?= build/venv/bin/python
+NODE_TESTS ?= build/node-tests
+## node-tests: the ONNX project's operator tests (PYTHON has the onnx package; NODE_TESTS= their folder)
+node-tests: all
+	@test -d $(NODE_TESTS) || $(PYTHON) tools/gen_node_tests.py $(NODE_TESTS)
+	@$(BUILD)/tests/node_tests $(NODE_TESTS)
+
 ## clean: remove build output
 clean:
 	@rm -rf build
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  %-12s %s\n", $$1, $$2 }'
-.PHONY: all quick ktest check asan all-asan clean help
+.PHONY: all quick ktest check asan all-asan node-tests clean help

@@ -49,3 +49,6 @@ foreach(f ${fuzz_targets})
 endforeach()
 
 include(${CMAKE_SOURCE_DIR}/cmake/tests_e2e.cmake OPTIONAL)
+
+oxgen_test_program(node_tests tests/onnx/node_tests.c)
+target_link_libraries(node_tests PRIVATE m)
