@@ -53,7 +53,8 @@ ox_status ox_opt_attend_say(ox_opt *o, const ox_node *n, ox_opt_attend *a)
     if (t->head_size != a->k.width / t->n_kv_heads)
         return ox_opt_refuse(o, "queries and keys have heads of different sizes");
     if (t->scale == 0.0f) t->scale = (float)(1.0 / sqrt((double)t->head_size));
-    if (!past_port(o, a->past_k, &c.past_k, &c.dtype) || !past_port(o, a->past_v, &c.past_v, &v_type))
+    if (!past_port(o, a->past_k, &c.past_k, &c.dtype) ||
+        !past_port(o, a->past_v, &c.past_v, &v_type))
         return ox_opt_refuse(o, "its past is not an input of the graph");
     c.n_kv_heads = t->n_kv_heads;
     c.head_size = t->head_size;

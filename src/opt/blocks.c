@@ -6,19 +6,28 @@
 
 enum { WALK_MAX = 16, ROW_BLOCK = 32 };
 
-/* The constant behind v through casts between float types and reshapes. */
-static const ox_tensor *flat_constant(const ox_opt *o, ox_value_id v)
+/* v without casts between float types and reshapes. */
+static ox_value_id flat(const ox_opt *o, ox_value_id v)
 {
     for (int i = 0; i < WALK_MAX && ox_value_is(v); i++) {
         v = ox_opt_bare(o, v);
-        const ox_tensor *t = ox_opt_constant(o, v);
-        if (t) return t->data ? t : NULL;
         const ox_node *n = ox_opt_producer(o, v);
         if (!ox_node_is(n, "Reshape") && !ox_node_is(n, "Squeeze") && !ox_node_is(n, "Unsqueeze"))
-            return NULL;
+            break;
         v = ox_node_in(n, 0);
     }
-    return NULL;
+    return v;
+}
+
+static const ox_tensor *flat_constant(const ox_opt *o, ox_value_id v)
+{
+    const ox_tensor *t = ox_opt_constant(o, flat(o, v));
+    return t && t->data ? t : NULL;
+}
+
+static ox_str flat_name(const ox_opt *o, ox_value_id v)
+{
+    return ox_graph_value(o->old, flat(o, v))->name;
 }
 
 static bool is_scale_type(ox_dtype t)
@@ -54,10 +63,13 @@ static bool sizes_of(int64_t rows, int64_t cols, int32_t bits, int64_t block, si
 static ox_status share_nbits(ox_opt *o, ox_str name, int64_t rows, int64_t cols, const ox_nbits *b,
                              const sizes *s, const ox_weight **out)
 {
-    ox_weight w = {.name = name, .format = OX_FORMAT_NBITS, .rows = rows, .cols = cols, .nbits = *b};
+    ox_weight w = {
+        .name = name, .format = OX_FORMAT_NBITS, .rows = rows, .cols = cols, .nbits = *b};
     w.bytes = s->codes + s->n_scales * (size_t)(ox_dtype_bits(b->scale_dtype) / 8);
-    if (b->zeros && b->zeros_dtype == OX_DTYPE_U8) w.bytes += s->zero_row * (size_t)rows;
-    else if (b->zeros) w.bytes += s->n_scales * (size_t)(ox_dtype_bits(b->zeros_dtype) / 8);
+    if (b->zeros && b->zeros_dtype == OX_DTYPE_U8)
+        w.bytes += s->zero_row * (size_t)rows;
+    else if (b->zeros)
+        w.bytes += s->n_scales * (size_t)(ox_dtype_bits(b->zeros_dtype) / 8);
     if (b->g_idx) w.bytes += (size_t)cols * sizeof(int32_t);
     return ox_opt_share(o, &w, out);
 }
@@ -97,7 +109,8 @@ ox_status ox_opt_nbits(ox_opt *o, const ox_opt_blocks *q, const ox_weight **out)
         return ox_opt_refuse(o, "K, N or block_size is out of range");
     if (!codes || !scales) return ox_opt_refuse(o, "the weight is not constant");
     if (codes->dtype != OX_DTYPE_U8 || !has_bytes(codes, s.codes))
-        return ox_opt_refuse(o, "the weight has not the size that K, N, bits and block_size ask for");
+        return ox_opt_refuse(o,
+                             "the weight has not the size that K, N, bits and block_size ask for");
     if (!is_scale_type(scales->dtype) || !ox_tensor_count(scales, &n) || n != s.n_scales)
         return ox_opt_refuse(o, "the scales have not the size that K, N and block_size ask for");
     b.codes = codes->data;
@@ -113,15 +126,15 @@ ox_status ox_opt_nbits(ox_opt *o, const ox_opt_blocks *q, const ox_weight **out)
         if (!t || !view_g_idx(t, &s, q->cols, &b))
             return ox_opt_refuse(o, "g_idx is not a constant list of blocks");
     }
-    const ox_str name = ox_graph_value(o->old, q->codes)->name;
+    const ox_str name = flat_name(o, q->codes);
     return share_nbits(o, name, q->rows, q->cols, &b, &s, out);
 }
 
 /* ---- rearranging */
 
-/* A quantised matrix in any of the layouts that ONNX writes. Element (r, c) of the weight is element
- * c * rows + r (by_column) or r * cols + c of the codes; its scale and zero point are element
- * r * scale_row + c / group * scale_col of theirs. */
+/* A quantised matrix in any of the layouts that ONNX writes. Element (r, c) of the weight is
+ * element c * rows + r (by_column) or r * cols + c of the codes; its scale and zero point are
+ * element r * scale_row + c / group * scale_col of theirs. */
 typedef struct quantised {
     ox_str name;
     int64_t rows, cols, group;
@@ -235,7 +248,7 @@ ox_status ox_opt_dequantized(ox_opt *o, const ox_node *n, bool by_column, const 
     if (!q.is_signed && x->dtype != OX_DTYPE_U8 && x->dtype != OX_DTYPE_U4 &&
         x->dtype != OX_DTYPE_U2)
         return OX_OK;
-    q.name = ox_graph_value(o->old, n->inputs[0])->name;
+    q.name = flat_name(o, n->inputs[0]);
     q.codes = x->data;
     q.rows = x->dims[by_column ? 1 : 0];
     q.cols = x->dims[by_column ? 0 : 1];
@@ -287,7 +300,7 @@ ox_status ox_opt_gathered_blocks(ox_opt *o, const ox_node *n, const ox_weight **
                                  .block = (int32_t)block};
         return ox_opt_nbits(o, &b, out);
     }
-    q.name = ox_graph_value(o->old, n->inputs[0])->name;
+    q.name = flat_name(o, n->inputs[0]);
     q.codes = x->data;
     q.scale_row = s.blocks;
     q.scale_col = 1;

@@ -59,11 +59,13 @@ ox_status ox_opt_term(ox_opt *o, const ox_node *n, const char *suffix, const ox_
     ox_str name;
     ox_err err = {0};
     const ox_saying first = in[0];
-    *out = (ox_saying){.v = OX_NO_VALUE};
+    bool all = true;
     for (size_t i = 0; i < n_in; i++) {
         ids[i] = in[i].v;
-        if (!ox_value_is(ids[i])) return OX_OK; /* the reason is known already */
+        all = all && ox_value_is(ids[i]);
     }
+    *out = (ox_saying){.v = OX_NO_VALUE}; /* may be one of the operands */
+    if (!all) return OX_OK;               /* the reason is known already */
     OX_TRY(unused_name(o, n, suffix, &name));
     const ox_status st = ox_graph_add_term(o->g, t, name, ids, n_in, &made, &err);
     if (st == OX_NO_MEMORY) return OX_FAIL(o->err, st, "%s", err.msg);

@@ -22,8 +22,10 @@ ox_status ox_opt_linear_matmul(ox_opt *o, const ox_node *n)
     if (ox_node_int(n, "transA", 0) || ox_node_int(n, "transBatchA", 0) ||
         ox_node_int(n, "transBatchB", 0))
         return ox_opt_refuse(o, "the left operand is transposed");
-    if (ox_node_int(n, "transB", 0)) OX_TRY(ox_opt_table(o, ox_node_in(n, 1), &t.weight));
-    else OX_TRY(ox_opt_matrix(o, ox_node_in(n, 1), &t.weight));
+    if (ox_node_int(n, "transB", 0))
+        OX_TRY(ox_opt_table(o, ox_node_in(n, 1), &t.weight));
+    else
+        OX_TRY(ox_opt_matrix(o, ox_node_in(n, 1), &t.weight));
     if (!t.weight) return ox_opt_refuse(o, "the right operand is not a constant matrix");
     return say_linear(o, n, x, &t, ox_node_float(n, "alpha", 1.0f));
 }
@@ -36,8 +38,10 @@ ox_status ox_opt_linear_gemm(ox_opt *o, const ox_node *n)
     if (ox_node_int(n, "transA", 0) || ox_node_float(n, "alpha", 1.0f) != 1.0f ||
         (ox_node_has(n, 2) && ox_node_float(n, "beta", 1.0f) != 1.0f))
         return ox_opt_refuse(o, "transA, alpha or beta is set");
-    if (ox_node_int(n, "transB", 0)) OX_TRY(ox_opt_table(o, ox_node_in(n, 1), &t.weight));
-    else OX_TRY(ox_opt_matrix(o, ox_node_in(n, 1), &t.weight));
+    if (ox_node_int(n, "transB", 0))
+        OX_TRY(ox_opt_table(o, ox_node_in(n, 1), &t.weight));
+    else
+        OX_TRY(ox_opt_matrix(o, ox_node_in(n, 1), &t.weight));
     if (!t.weight) return ox_opt_refuse(o, "the right operand is not a constant matrix");
     if (ox_node_has(n, 2)) {
         OX_TRY(ox_opt_vector(o, n->inputs[2], &t.bias));

@@ -32,7 +32,8 @@ ox_status ox_opt_norm(ox_opt *o, const ox_node *n)
     ox_term t = ox_term_init(OX_TERM_NORM);
     ox_saying x, y;
     if (!ox_opt_in(o, n, 0, &x)) return OX_OK;
-    if (!over_last_axis(o, n)) return ox_opt_refuse(o, "it normalises more than the last dimension");
+    if (!over_last_axis(o, n))
+        return ox_opt_refuse(o, "it normalises more than the last dimension");
     if (ox_node_wants(n, 1) && ox_graph_uses(o->old, n->outputs[1]))
         return ox_opt_refuse(o, "its statistics are used");
     t.centre = ox_node_is(n, "LayerNormalization");
@@ -65,8 +66,8 @@ ox_status ox_opt_skip_norm(ox_opt *o, const ox_node *n)
     }
     OX_TRY(ox_opt_term(o, n, "/sum", &add, x, 2, &sum));
     if (!ox_value_is(sum.v)) return OX_OK;
-    OX_TRY(norm_of(o, n, &t, &sum, ox_node_in(n, 2), t.centre ? ox_node_in(n, 3) : OX_NO_VALUE,
-                   &y));
+    OX_TRY(
+        norm_of(o, n, &t, &sum, ox_node_in(n, 2), t.centre ? ox_node_in(n, 3) : OX_NO_VALUE, &y));
     if (!ox_value_is(y.v)) return OX_OK;
     ox_opt_say(o, n, 0, y);
     ox_opt_say(o, n, 3, sum);

@@ -38,10 +38,11 @@ static ox_status switch_off(ox_opt_report *r, const char *list, ox_err *err)
         const size_t n = strcspn(list, ",");
         ox_opt_change *c = n > 1 && *list == '-' ? change_of(r, list + 1, n - 1) : NULL;
         if (n && !c)
-            return OX_FAIL(err, OX_BAD_ARGUMENT,
-                           "OXGEN_PASSES names \"%.*s\", which is no pass; write \"-name\" with a name "
-                           "that inspect lists",
-                           (int)n, list);
+            return OX_FAIL(
+                err, OX_BAD_ARGUMENT,
+                "OXGEN_PASSES names \"%.*s\", which is no pass; write \"-name\" with a name "
+                "that inspect lists",
+                (int)n, list);
         if (c) c->off = true;
         list += n + (list[n] == ',');
     }
@@ -168,8 +169,8 @@ static ox_status finish(ox_opt *o, ox_opt_report *r, bool *done)
     return OX_OK;
 }
 
-ox_status ox_opt_run(ox_graph *g, const ox_opt_ports *ports, ox_arena *arena,
-                     ox_opt_report *report, ox_err *err)
+ox_status ox_opt_run(ox_graph *g, const ox_opt_ports *ports, ox_arena *arena, ox_opt_report *report,
+                     ox_err *err)
 {
     static const ox_opt_ports no_ports;
     ox_opt o = {.old = g, .arena = arena, .ports = ports ? ports : &no_ports, .err = err};
@@ -203,8 +204,10 @@ void ox_opt_report_print(const ox_opt_report *r, ox_buf *out)
 {
     for (size_t i = 0; i < r->n_changes; i++) {
         const ox_opt_change *c = &r->changes[i];
-        if (c->off) ox_buf_printf(out, "%-20s off\n", c->pass);
-        else if (c->n_changes) ox_buf_printf(out, "%-20s %d\n", c->pass, (int)c->n_changes);
+        if (c->off)
+            ox_buf_printf(out, "%-20s off\n", c->pass);
+        else if (c->n_changes)
+            ox_buf_printf(out, "%-20s %d\n", c->pass, (int)c->n_changes);
     }
     for (size_t i = 0; i < r->n_remaining; i++)
         ox_buf_printf(out, "remains: %.*s \"%.*s\": %s\n", OX_STR_ARGS(r->remaining[i].op_type),

@@ -44,10 +44,11 @@ typedef struct ox_opt_report {
 
 /* Rewrites *g in place, or leaves it as it was (report->is_terms false, still OX_OK). Weights,
  * tables and the new graph's strings live in `arena`, which must live as long as g and may be
- * g->arena. A graph that is terms already is left alone. Which passes run: environment OXGEN_PASSES =
+ * g->arena. A graph that is terms already is left alone. Which passes run: environment OXGEN_PASSES
+ * =
  * "-name,-name" switches off. Fails only without memory or on an unknown pass name. */
-ox_status ox_opt_run(ox_graph *g, const ox_opt_ports *ports, ox_arena *arena,
-                     ox_opt_report *report, ox_err *err);
+ox_status ox_opt_run(ox_graph *g, const ox_opt_ports *ports, ox_arena *arena, ox_opt_report *report,
+                     ox_err *err);
 /* One line a pass that did something, then the remaining nodes. */
 void ox_opt_report_print(const ox_opt_report *report, ox_buf *out);
 #endif

@@ -13,9 +13,9 @@
 #include "opt/opt.h"
 
 typedef struct ox_saying {
-    ox_value_id v;   /* in the new graph; absent = not said */
-    int32_t width;   /* channels of a row, all heads together */
-    int32_t last;    /* size of the old value's last dimension; divides width */
+    ox_value_id v;    /* in the new graph; absent = not said */
+    int32_t width;    /* channels of a row, all heads together */
+    int32_t last;     /* size of the old value's last dimension; divides width */
     bool heads_first; /* the old value is [batch, width/last, rows, last] */
     bool last_row;    /* only the last row of each sequence is there */
 } ox_saying;

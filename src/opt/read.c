@@ -115,9 +115,12 @@ bool ox_opt_ints(const ox_opt *o, ox_value_id v, int64_t *out, size_t max, size_
     const ox_tensor *t = ox_opt_constant(o, v);
     if (!t || !ox_tensor_count(t, n) || *n > max || (*n && !t->data)) return false;
     for (size_t i = 0; i < *n; i++) {
-        if (t->dtype == OX_DTYPE_I64) out[i] = ((const int64_t *)t->data)[i];
-        else if (t->dtype == OX_DTYPE_I32) out[i] = ((const int32_t *)t->data)[i];
-        else return false;
+        if (t->dtype == OX_DTYPE_I64)
+            out[i] = ((const int64_t *)t->data)[i];
+        else if (t->dtype == OX_DTYPE_I32)
+            out[i] = ((const int32_t *)t->data)[i];
+        else
+            return false;
     }
     return true;
 }

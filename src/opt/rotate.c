@@ -1,5 +1,5 @@
-/* rotate.c - rotary positions as their own operator: the com.microsoft form (x, positions, cos, sin)
- * and the standard one (x, cos, sin, positions). */
+/* rotate.c - rotary positions as their own operator: the com.microsoft form (x, positions, cos,
+ * sin) and the standard one (x, cos, sin, positions). */
 #include "opt/opt_internal.h"
 
 bool ox_opt_plain_positions(const ox_opt *o, ox_value_id v)
@@ -47,8 +47,10 @@ ox_status ox_opt_rotary_embedding(ox_opt *o, const ox_node *n)
     if (!r) return ox_opt_refuse(o, "its cosines and sines are not constant tables");
     if (width != 0 && width != r->rotary)
         return ox_opt_refuse(o, "rotary_embedding_dim is not the width of the tables");
-    if (x.heads_first || x.last != x.width) heads = x.width / x.last;
-    else if (heads == 0) heads = x.width / r->rotary; /* the whole head turns */
+    if (x.heads_first || x.last != x.width)
+        heads = x.width / x.last;
+    else if (heads == 0)
+        heads = x.width / r->rotary; /* the whole head turns */
     OX_TRY(ox_opt_rotate(o, n, "", r, heads > INT32_MAX ? 0 : (int32_t)heads, x, &y));
     ox_opt_say(o, n, 0, y);
     return OX_OK;

@@ -71,8 +71,7 @@ ox_status ox_opt_make_head(ox_opt *o, ox_saying logits, ox_value_id *out)
     t.weight = last->weight;
     t.bias = last->bias;
     t.accuracy_level = last->accuracy_level;
-    const ox_status st =
-        ox_graph_add_term(o->g, &t, OX_STR("logits"), &x.v, 1, out, &err);
+    const ox_status st = ox_graph_add_term(o->g, &t, OX_STR("logits"), &x.v, 1, out, &err);
     if (st == OX_NO_MEMORY) return OX_FAIL(o->err, st, "%s", err.msg);
     return OX_OK;
 }

@@ -30,7 +30,8 @@ static bool split_sizes(const ox_opt *o, const ox_node *n, int32_t width, int64_
     const ox_attr *a = ox_node_attr(n, "split");
     size_t k;
     if (n->n_outputs == 0 || n->n_outputs > PARTS_MAX) return false;
-    if (ox_node_has(n, 1)) return ox_opt_ints(o, n->inputs[1], sizes, PARTS_MAX, &k) && k == n->n_outputs;
+    if (ox_node_has(n, 1))
+        return ox_opt_ints(o, n->inputs[1], sizes, PARTS_MAX, &k) && k == n->n_outputs;
     if (a && a->type == OX_ATTR_INTS) {
         for (uint32_t i = 0; i < n->n_outputs && a->n == n->n_outputs; i++)
             sizes[i] = a->ints[i];

@@ -96,7 +96,8 @@ static bool same_shape(const ox_tensor *a, const ox_tensor *b)
 }
 
 /* float32 [n_positions, pairs]; rows that t lacks are read from `rest` (they are never used). */
-static const float *as_f32(ox_opt *o, const ox_tensor *t, const ox_tensor *rest, int64_t n_positions)
+static const float *as_f32(ox_opt *o, const ox_tensor *t, const ox_tensor *rest,
+                           int64_t n_positions)
 {
     const size_t pairs = (size_t)t->dims[1], n = (size_t)n_positions * pairs;
     const size_t own = (size_t)t->dims[0] * pairs;

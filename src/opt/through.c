@@ -47,7 +47,8 @@ static int64_t reshaped_last(const ox_opt *o, const ox_node *n, const ox_saying 
     if (k && parts[k - 1] > 0) return parts[k - 1];
     const ox_value *out = ox_graph_value(o->old, n->outputs[0]);
     if (out->rank >= 1 && out->dims[out->rank - 1] > 0) return out->dims[out->rank - 1];
-    if (k == 4 && parts[3] == -1 && parts[2] > 0) return x->width % parts[2] ? 0 : x->width / parts[2];
+    if (k == 4 && parts[3] == -1 && parts[2] > 0)
+        return x->width % parts[2] ? 0 : x->width / parts[2];
     /* [batch, rows, rest]: the rest of a row is the row */
     if (k == 3 && parts[2] == -1 && parts[0] <= 0 && parts[1] <= 0) return x->width;
     return 0;

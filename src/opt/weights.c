@@ -39,7 +39,8 @@ static ox_status float_weight(ox_opt *o, ox_str name, const ox_tensor *t, int64_
     ox_weight w = {.name = name, .rows = rows, .cols = cols, .data = t->data};
     w.transposed = transposed;
     *out = NULL;
-    if (!float_format(t->dtype, &w.format) || !t->data || !ox_tensor_bytes(t, &w.bytes)) return OX_OK;
+    if (!float_format(t->dtype, &w.format) || !t->data || !ox_tensor_bytes(t, &w.bytes))
+        return OX_OK;
     return ox_opt_share(o, &w, out);
 }
 
@@ -55,8 +56,7 @@ static ox_status computed_vector(ox_opt *o, ox_value_id v, const ox_node *n, con
         size_t count;
         if (!t || !ox_opt_scalar(o, ox_node_in(n, 1 - i), &c)) continue;
         if (!ox_tensor_count(t, &count) || count < 2 || count > VECTOR_MAX || !t->data ||
-            !ox_dtype_is_float(t->dtype) || t->rank < 1 ||
-            t->dims[t->rank - 1] != (int64_t)count)
+            !ox_dtype_is_float(t->dtype) || t->rank < 1 || t->dims[t->rank - 1] != (int64_t)count)
             continue;
         float *p = ox_arena_take_n(o->arena, count, sizeof(*p));
         if (!p) return OX_FAIL(o->err, OX_NO_MEMORY, "no memory for a vector");
@@ -83,7 +83,8 @@ ox_status ox_opt_vector(ox_opt *o, ox_value_id v, const ox_weight **out)
         if (t) {
             if (!ox_tensor_count(t, &n) || n == 0 || t->rank < 1) return OX_OK;
             if (t->dims[t->rank - 1] != (int64_t)n) return OX_OK;
-            return float_weight(o, ox_graph_value(o->old, bare)->name, t, 1, (int64_t)n, false, out);
+            return float_weight(o, ox_graph_value(o->old, bare)->name, t, 1, (int64_t)n, false,
+                                out);
         }
         const ox_node *p = ox_opt_producer(o, bare);
         if (!ox_node_is(p, "Reshape") && !ox_node_is(p, "Unsqueeze") && !ox_node_is(p, "Squeeze"))

@@ -1,0 +1,827 @@
+/* opt_test.c - every rule: a small graph as a file would spell it, and the terms it must become,
+ * both printed. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
+#include "opt/opt.h"
+
+#include "base/mem.h"
+#include "tensor/half.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { HIDDEN = 32, VOCAB = 48 };
+
+typedef struct bench {
+    ox_arena arena;
+    ox_graph *g;
+    ox_err err;
+    ox_opt_report report;
+    ox_buf text;
+} bench;
+
+static ox_value_id named(bench *b, const char *name, size_t n)
+{
+    ox_value_id v = ox_graph_find(b->g, (ox_str){name, n});
+    if (!ox_value_is(v))
+        assert_int_equal(ox_graph_add_value(b->g, (ox_str){name, n}, &v, &b->err), 0);
+    return v;
+}
+
+static void input(bench *b, const char *name, ox_dtype type)
+{
+    const ox_value_id v = named(b, name, strlen(name));
+    ox_graph_value(b->g, v)->kind = OX_VALUE_INPUT;
+    ox_graph_value(b->g, v)->dtype = type;
+    assert_true(ox_vec_push(&b->g->inputs, v));
+}
+
+static void begin(bench *b)
+{
+    memset(b, 0, sizeof(*b));
+    assert_int_equal(ox_graph_open(&b->g, &b->arena, NULL, &b->err), OX_OK);
+    input(b, "input_ids", OX_DTYPE_I64);
+}
+
+static void *tensor(bench *b, const char *name, ox_dtype type, int rank, const int64_t *dims)
+{
+    ox_tensor *t = ox_arena_take(&b->arena, sizeof(*t));
+    size_t bytes;
+    ox_value_id v;
+    *t = (ox_tensor){.dtype = type, .rank = rank};
+    for (int i = 0; i < rank; i++)
+        t->dims[i] = dims[i];
+    assert_true(ox_tensor_bytes(t, &bytes));
+    t->data = ox_arena_take(&b->arena, bytes);
+    assert_int_equal(ox_graph_add_constant(b->g, ox_str_of(name), t, &v, &b->err), OX_OK);
+    return t->data;
+}
+
+static float *floats(bench *b, const char *name, int64_t d0, int64_t d1)
+{
+    const int64_t dims[2] = {d0, d1};
+    return tensor(b, name, OX_DTYPE_F32, d1 ? 2 : 1, dims);
+}
+
+static void number(bench *b, const char *name, float x)
+{
+    *(float *)tensor(b, name, OX_DTYPE_F32, 0, NULL) = x;
+}
+
+static void ints(bench *b, const char *name, int n, ...)
+{
+    va_list ap;
+    const int64_t dim = n;
+    int64_t *p = tensor(b, name, OX_DTYPE_I64, 1, &dim);
+    va_start(ap, n);
+    for (int i = 0; i < n; i++)
+        p[i] = va_arg(ap, int);
+    va_end(ap);
+}
+
+/* Splits at blanks; "_" is an absent operand. */
+static uint32_t names(bench *b, const char *list, ox_value_id *ids)
+{
+    uint32_t n = 0;
+    while (*list) {
+        const size_t len = strcspn(list, " ");
+        ids[n++] = len == 1 && *list == '_' ? OX_NO_VALUE : named(b, list, len);
+        list += len + (list[len] == ' ');
+    }
+    return n;
+}
+
+/* "axis=-1 eps=1e-5f approximate=tanh perm=0,2,1,3" */
+static uint32_t attributes(bench *b, const char *list, ox_attr *attrs)
+{
+    uint32_t n = 0;
+    while (*list) {
+        const size_t len = strcspn(list, " "), at = strcspn(list, "=");
+        ox_attr *a = &attrs[n++];
+        const char *text = ox_arena_copy(&b->arena, list + at + 1, len - at - 1);
+        *a = (ox_attr){.name = {ox_arena_copy(&b->arena, list, at), at}, .type = OX_ATTR_INT};
+        char *end;
+        a->i = strtol(text, &end, 10);
+        if (*end == ',') {
+            int64_t *p = ox_arena_take_n(&b->arena, 8, sizeof(*p));
+            a->type = OX_ATTR_INTS;
+            for (a->ints = p; *text; text = *end ? end + 1 : end)
+                p[a->n++] = strtol(text, &end, 10);
+        } else if (*end &&
+                   (text[0] == '-' || text[0] == '.' || (text[0] >= '0' && text[0] <= '9'))) {
+            a->type = OX_ATTR_FLOAT;
+            a->f = strtof(text, NULL);
+        } else if (*end) {
+            a->type = OX_ATTR_STRING;
+            a->s = ox_str_of(text);
+        }
+        list += len + (list[len] == ' ');
+    }
+    return n;
+}
+
+static void op_in(bench *b, const char *domain, const char *op, const char *in, const char *out,
+                  const char *attrs)
+{
+    ox_value_id inputs[16], outputs[8];
+    ox_attr list[16];
+    char name[64];
+    ox_node_id id;
+    ox_node n = {.op_type = ox_str_of(op), .domain = ox_str_of(domain), .version = 21};
+    n.inputs = inputs;
+    n.outputs = outputs;
+    n.attrs = list;
+    n.n_inputs = names(b, in, inputs);
+    n.n_outputs = names(b, out, outputs);
+    n.n_attrs = attributes(b, attrs, list);
+    snprintf(name, sizeof(name), "n%zu", b->g->nodes.n);
+    n.name = ox_str_of(name);
+    assert_int_equal(ox_graph_add_node(b->g, &n, &id, &b->err), OX_OK);
+}
+
+static void op(bench *b, const char *name, const char *in, const char *out, const char *attrs)
+{
+    op_in(b, "", name, in, out, attrs);
+}
+
+/* ids -> x by a table */
+static void embedding(bench *b)
+{
+    floats(b, "table", VOCAB, HIDDEN);
+    op(b, "Gather", "table input_ids", "x", "");
+}
+
+/* in -> logits by a matrix */
+static void logits(bench *b, const char *in)
+{
+    floats(b, "head", HIDDEN, VOCAB);
+    char operands[64];
+    snprintf(operands, sizeof(operands), "%s head", in);
+    op(b, "MatMul", operands, "logits", "");
+    const ox_value_id out = named(b, "logits", 6);
+    assert_true(ox_vec_push(&b->g->outputs, out));
+}
+
+static void run(bench *b)
+{
+    const ox_status st = ox_opt_run(b->g, NULL, &b->arena, &b->report, &b->err);
+    if (st) fail_msg("%s", b->err.msg);
+}
+
+static void end(bench *b)
+{
+    ox_graph_close(&b->g);
+    ox_arena_deinit(&b->arena);
+    ox_buf_deinit(&b->text);
+}
+
+static void prints(bench *b, const char *want)
+{
+    ox_buf_clear(&b->text);
+    ox_graph_print(b->g, &b->text);
+    const char *got = strchr(b->text.p, '\n') + 1; /* without the heading */
+    if (strcmp(got, want)) {
+        printf("got:\n%s", got);
+        fail_msg("the printed graph differs");
+    }
+}
+
+/* Runs the rules; lines between the embedding and the head must be `want`. */
+static void becomes(bench *b, const char *want)
+{
+    char all[8192];
+    run(b);
+    if (!b->report.is_terms) {
+        ox_opt_report_print(&b->report, &b->text);
+        fail_msg("%s", b->text.p);
+    }
+    assert_true(ox_graph_is_terms(b->g));
+    snprintf(all, sizeof(all),
+             "  %%n0[float32 rowsx32] = embed(%%input_ids) weight=table:f32 48x32 scale=1\n%s"
+             "  %%logits[float32 rows_wantedx48] = head(",
+             want);
+    ox_buf_clear(&b->text);
+    ox_graph_print(b->g, &b->text);
+    const char *got = strchr(b->text.p, '\n') + 1;
+    if (strncmp(got, all, strlen(all))) {
+        printf("got:\n%s", got);
+        fail_msg("the printed terms differ");
+    }
+    end(b);
+}
+
+static void remains(bench *b, const char *node, const char *reason)
+{
+    ox_buf before = {0};
+    ox_graph_print(b->g, &before);
+    run(b);
+    assert_false(b->report.is_terms);
+    assert_true(b->report.n_remaining > 0);
+    const ox_opt_remaining *r = &b->report.remaining[0];
+    if (!ox_str_is(r->node, node) || !strstr(r->reason, reason))
+        fail_msg("%.*s: %s", OX_STR_ARGS(r->node), r->reason);
+    ox_graph_print(b->g, &b->text);
+    assert_string_equal(b->text.p, before.p); /* the graph is as it was */
+    ox_buf_deinit(&before);
+    end(b);
+}
+
+/* ---- a whole decoder layer */
+
+static void a_decoder_layer_with_packed_attention_becomes_terms(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    input(&b, "attention_mask", OX_DTYPE_I64);
+    input(&b, "past.0.key", OX_DTYPE_F16);
+    input(&b, "past.0.value", OX_DTYPE_F16);
+    embedding(&b);
+    floats(&b, "g1", HIDDEN, 0);
+    floats(&b, "g2", HIDDEN, 0);
+    floats(&b, "g3", HIDDEN, 0);
+    floats(&b, "qkv", HIDDEN, 64);
+    floats(&b, "qkv_bias", 64, 0);
+    floats(&b, "o", HIDDEN, HIDDEN);
+    floats(&b, "gate", HIDDEN, 40);
+    floats(&b, "up", HIDDEN, 40);
+    floats(&b, "down", 40, HIDDEN);
+    floats(&b, "cos", 64, 4);
+    floats(&b, "sin", 64, 4);
+    ints(&b, "one", 1, 1);
+    op(&b, "ReduceSum", "attention_mask one", "sum", "keepdims=0");
+    op(&b, "Sub", "sum one", "less", "");
+    op(&b, "Cast", "less", "lengths", "to=6");
+    op(&b, "SimplifiedLayerNormalization", "x g1", "h", "axis=-1 epsilon=1e-6f");
+    op(&b, "MatMul", "h qkv", "p", "");
+    op(&b, "Add", "p qkv_bias", "pb", "");
+    op_in(&b, "com.microsoft", "GroupQueryAttention",
+          "pb _ _ past.0.key past.0.value lengths lengths cos sin",
+          "a present.0.key present.0.value",
+          "num_heads=4 kv_num_heads=2 do_rotary=1 local_window_size=-1 scale=.25f");
+    op(&b, "MatMul", "a o", "ao", "");
+    op_in(&b, "com.microsoft", "SkipSimplifiedLayerNormalization", "x ao g2", "h2 _ _ x2",
+          "epsilon=1e-6f");
+    op(&b, "MatMul", "h2 gate", "ga", "");
+    op(&b, "MatMul", "h2 up", "u", "");
+    op(&b, "Sigmoid", "ga", "sg", "");
+    op(&b, "Mul", "ga sg", "si", "");
+    op(&b, "Mul", "si u", "m", "");
+    op(&b, "MatMul", "m down", "d", "");
+    op_in(&b, "com.microsoft", "SkipSimplifiedLayerNormalization", "x2 d g3", "h3",
+          "epsilon=1e-6f");
+    logits(&b, "h3");
+    assert_true(ox_vec_push(&b.g->outputs, named(&b, "present.0.key", 13)));
+    assert_true(ox_vec_push(&b.g->outputs, named(&b, "present.0.value", 15)));
+    run(&b);
+    assert_true(b.report.is_terms);
+    prints(&b, "  %n0[float32 rowsx32] = embed(%input_ids) weight=table:f32 48x32 scale=1\n"
+               "  %n4[float32 rowsx32] = norm(%n0) weight=g1:f32 1x32 rms eps=1e-06 group=0\n"
+               "  %n6[float32 rowsx64] = linear(%n4) weight=qkv:f32 64x32 bias=qkv_bias\n"
+               "  %n7/q[float32 rowsx32] = slice(%n6) first=0 width=32\n"
+               "  %n7/k[float32 rowsx16] = slice(%n6) first=32 width=16\n"
+               "  %n7/v[float32 rowsx16] = slice(%n6) first=48 width=16\n"
+               "  %n7/q_rotate[float32 rowsx32] = rotate(%n7/q) heads=4 x 8 rotary=8\n"
+               "  %n7/k_rotate[float32 rowsx16] = rotate(%n7/k) heads=2 x 8 rotary=8\n"
+               "  %n7[float32 rowsx32] = attend(%n7/q_rotate, %n7/k_rotate, %n7/v) "
+               "heads=4/2 x 8/8 cache=0 window=0 scale=0.25\n"
+               "  %n8[float32 rowsx32] = linear(%n7) weight=o:f32 32x32\n"
+               "  %n9/sum[float32 rowsx32] = add(%n0, %n8)\n"
+               "  %n9[float32 rowsx32] = norm(%n9/sum) weight=g2:f32 1x32 rms eps=1e-06 group=0\n"
+               "  %n10[float32 rowsx40] = linear(%n9) weight=gate:f32 40x32\n"
+               "  %n11[float32 rowsx40] = linear(%n9) weight=up:f32 40x32\n"
+               "  %n14[float32 rowsx40] = glu(%n10, %n11) act=0\n"
+               "  %n15[float32 rowsx32] = linear(%n14) weight=down:f32 32x40\n"
+               "  %n16/sum[float32 rowsx32] = add(%n9/sum, %n15)\n"
+               "  %n16[float32 rowsx32] = norm(%n16/sum) weight=g3:f32 1x32 rms eps=1e-06 group=0\n"
+               "  %logits[float32 rows_wantedx48] = head(%n16) weight=head:f32 48x32 scale=1\n");
+    assert_int_equal(b.g->inputs.n, 1);
+    assert_int_equal(b.g->outputs.n, 1);
+    assert_int_equal(b.g->caches.n, 1);
+    const ox_cache *c = &b.g->caches.p[0];
+    assert_int_equal(c->n_kv_heads, 2);
+    assert_int_equal(c->head_size, 8);
+    assert_int_equal(c->v_head_size, 8);
+    assert_int_equal(c->dtype, OX_DTYPE_F16);
+    assert_true(ox_str_is(c->past_k, "past.0.key"));
+    assert_true(ox_str_is(c->past_v, "past.0.value"));
+    assert_true(ox_str_is(c->present_k, "present.0.key"));
+    assert_true(ox_str_is(c->present_v, "present.0.value"));
+    end(&b);
+}
+
+/* ---- one rule at a time */
+
+static void casts_reshapes_and_identities_vanish(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    ints(&b, "shape", 3, 0, -1, HIDDEN);
+    op(&b, "Cast", "x", "c", "to=10");
+    op(&b, "Identity", "c", "i", "");
+    op(&b, "Reshape", "i shape", "r", "");
+    logits(&b, "r");
+    becomes(&b, "");
+}
+
+static void a_norm_over_heads_gets_its_group(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    floats(&b, "gamma", 8, 0);
+    ints(&b, "heads", 3, 0, -1, 8);
+    ints(&b, "rows", 3, 0, -1, HIDDEN);
+    op(&b, "Reshape", "x heads", "h", "");
+    op(&b, "SimplifiedLayerNormalization", "h gamma", "n", "epsilon=1e-6f");
+    op(&b, "Reshape", "n rows", "r", "");
+    logits(&b, "r");
+    becomes(&b, "  %n2[float32 rowsx32] = norm(%n0) weight=gamma:f32 1x8 rms eps=1e-06 group=8\n");
+}
+
+static void a_layer_norm_keeps_its_bias(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    floats(&b, "gamma", HIDDEN, 0);
+    floats(&b, "beta", HIDDEN, 0);
+    op(&b, "LayerNormalization", "x gamma beta", "n", "epsilon=1e-5f");
+    logits(&b, "n");
+    becomes(&b, "  %n1[float32 rowsx32] = norm(%n0) weight=gamma:f32 1x32 bias=beta layer "
+                "eps=1e-05 group=0\n");
+}
+
+static void norm_chain(bool layer, const char *want)
+{
+    bench b;
+    begin(&b);
+    embedding(&b);
+    floats(&b, "gamma", HIDDEN, 0);
+    floats(&b, "beta", HIDDEN, 0);
+    number(&b, "two", 2);
+    number(&b, "eps", 1e-6f);
+    const char *x = "x";
+    if (layer) {
+        op(&b, "ReduceMean", "x", "mean", "axes=-1,");
+        op(&b, "Sub", "x mean", "xc", "");
+        x = "xc";
+    }
+    char operands[16];
+    op(&b, "Cast", x, "f", "to=1");
+    op(&b, "Pow", "f two", "sq", "");
+    op(&b, "ReduceMean", "sq", "ms", "axes=-1,");
+    op(&b, "Add", "ms eps", "mse", "");
+    op(&b, "Sqrt", "mse", "root", "");
+    if (layer) {
+        snprintf(operands, sizeof(operands), "%s root", x);
+        op(&b, "Div", operands, "y", "");
+    } else {
+        op(&b, "Reciprocal", "root", "inv", "");
+        op(&b, "Mul", "f inv", "y", "");
+    }
+    op(&b, "Cast", "y", "yc", "to=10");
+    op(&b, "Mul", "gamma yc", "n", "");
+    op(&b, "Add", "n beta", "nb", "");
+    logits(&b, layer ? "nb" : "n");
+    becomes(&b, want);
+}
+
+static void a_norm_spelled_out_is_one_term(void **state)
+{
+    (void)state;
+    norm_chain(false,
+               "  %n9[float32 rowsx32] = norm(%n0) weight=gamma:f32 1x32 rms eps=1e-06 group=0\n");
+    norm_chain(true, "  %n11[float32 rowsx32] = norm(%n0) weight=gamma:f32 1x32 bias=beta layer "
+                     "eps=1e-06 group=0\n");
+}
+
+static void a_skip_norm_gives_sum_and_norm(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    floats(&b, "w", HIDDEN, HIDDEN);
+    floats(&b, "gamma", HIDDEN, 0);
+    floats(&b, "bias", HIDDEN, 0);
+    op(&b, "MatMul", "x w", "y", "");
+    op_in(&b, "com.microsoft", "SkipSimplifiedLayerNormalization", "x y gamma bias", "n _ _ s",
+          "epsilon=1e-6f");
+    op(&b, "Add", "n s", "z", "");
+    logits(&b, "z");
+    becomes(&b,
+            "  %n2/bias[float32 rowsx32] = linear(%n0) weight=w:f32 32x32 bias=bias\n"
+            "  %n2/sum[float32 rowsx32] = add(%n0, %n2/bias)\n"
+            "  %n2[float32 rowsx32] = norm(%n2/sum) weight=gamma:f32 1x32 rms eps=1e-06 group=0\n"
+            "  %n3[float32 rowsx32] = add(%n2, %n2/sum)\n");
+}
+
+static void linear_maps_have_many_spellings(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    floats(&b, "w", HIDDEN, HIDDEN);
+    floats(&b, "v", HIDDEN, 0);
+    op(&b, "Transpose", "w", "wt", "perm=1,0");
+    op(&b, "MatMul", "x wt", "a", "");
+    op(&b, "Add", "v a", "ab", "");
+    op(&b, "Gemm", "ab w v", "c", "transB=1");
+    op_in(&b, "com.microsoft", "FusedMatMul", "c w", "d", "transB=1 alpha=.5f");
+    logits(&b, "d");
+    becomes(&b, "  %n3[float32 rowsx32] = linear(%n0) weight=w:f32 32x32 bias=v\n"
+                "  %n4[float32 rowsx32] = linear(%n3) weight=w:f32 32x32 bias=v\n"
+                "  %n5[float32 rowsx32] = linear(%n4) weight=w:f32 32x32\n"
+                "  %n5/alpha[float32 rowsx32] = scale(%n5) scale=0.5\n");
+}
+
+static void nbits(bench *b, const char *name, int64_t n, int64_t k, int64_t block)
+{
+    const int64_t blocks = (k + block - 1) / block;
+    const int64_t codes[3] = {n, blocks, block / 2}, scales[2] = {n, blocks};
+    char full[32];
+    snprintf(full, sizeof(full), "%s.codes", name);
+    tensor(b, full, OX_DTYPE_U8, 3, codes);
+    snprintf(full, sizeof(full), "%s.scales", name);
+    tensor(b, full, OX_DTYPE_F16, 2, scales);
+}
+
+static void tied_block_quantised_tables_share_one_weight(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    nbits(&b, "head", VOCAB, HIDDEN, 16);
+    ints(&b, "shape", 2, VOCAB, HIDDEN / 2);
+    op(&b, "Reshape", "head.codes shape", "table", "");
+    op_in(&b, "com.microsoft", "GatherBlockQuantized", "table input_ids head.scales", "x",
+          "bits=4 block_size=16 gather_axis=0 quantize_axis=1");
+    op_in(&b, "com.microsoft", "MatMulNBits", "x head.codes head.scales", "logits",
+          "K=32 N=48 bits=4 block_size=16 accuracy_level=4");
+    assert_true(ox_vec_push(&b.g->outputs, named(&b, "logits", 6)));
+    run(&b);
+    prints(&b,
+           "  %n1[float32 rowsx32] = embed(%input_ids) weight=head.codes:nbits 48x32 scale=1\n"
+           "  %logits[float32 rows_wantedx48] = head(%n1) weight=head.codes:nbits 48x32 scale=1\n");
+    const ox_term *embed = b.g->nodes.p[0].term, *head = b.g->nodes.p[1].term;
+    assert_ptr_equal(embed->weight, head->weight);
+    assert_int_equal(head->accuracy_level, 4);
+    assert_int_equal(head->weight->nbits.block, 16);
+    assert_int_equal(head->weight->nbits.scale_dtype, OX_DTYPE_F16);
+    end(&b);
+}
+
+static void tied_float_tables_share_one_weight(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    floats(&b, "w", HIDDEN, VOCAB);
+    op(&b, "Transpose", "w", "table", "perm=1,0");
+    op(&b, "Gather", "table input_ids", "x", "");
+    op(&b, "MatMul", "x w", "logits", "");
+    assert_true(ox_vec_push(&b.g->outputs, named(&b, "logits", 6)));
+    run(&b);
+    assert_true(b.report.is_terms);
+    assert_ptr_equal(b.g->nodes.p[0].term->weight, b.g->nodes.p[1].term->weight);
+    assert_true(b.g->nodes.p[0].term->weight->transposed);
+    end(&b);
+}
+
+static void a_sum_with_a_vector_needs_a_linear_map(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    floats(&b, "v", HIDDEN, 0);
+    op(&b, "Add", "x v", "y", "");
+    logits(&b, "y");
+    remains(&b, "n1", "not a linear map");
+}
+
+static void damaged_block_sizes_are_refused(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    nbits(&b, "w", VOCAB, HIDDEN, 16);
+    op_in(&b, "com.microsoft", "MatMulNBits", "x w.codes w.scales", "logits",
+          "K=32 N=48 bits=4 block_size=32");
+    assert_true(ox_vec_push(&b.g->outputs, named(&b, "logits", 6)));
+    remains(&b, "n1", "scales have not the size");
+}
+
+/* Element (n, k) of a signed 4-bit tensor [K, N] with blocks of 16 along K. */
+static void dequantized_matrices_keep_their_values(void **state)
+{
+    bench b;
+    (void)state;
+    const int64_t dims[2] = {HIDDEN, VOCAB}, scale_dims[2] = {HIDDEN / 16, VOCAB};
+    begin(&b);
+    embedding(&b);
+    uint8_t *codes = tensor(&b, "codes", OX_DTYPE_I4, 2, dims);
+    float *scales = tensor(&b, "scales", OX_DTYPE_F32, 2, scale_dims);
+    uint8_t *zeros = tensor(&b, "zeros", OX_DTYPE_I4, 2, scale_dims);
+    for (int i = 0; i < HIDDEN * VOCAB / 2; i++)
+        codes[i] = (uint8_t)(i * 37 + i / 7);
+    for (int i = 0; i < HIDDEN / 16 * VOCAB; i++)
+        scales[i] = (float)(i % 11 - 5) / 4;
+    for (int i = 0; i < HIDDEN / 16 * VOCAB / 2; i++)
+        zeros[i] = (uint8_t)(i * 29);
+    op(&b, "DequantizeLinear", "codes scales zeros", "w", "axis=0 block_size=16");
+    op(&b, "MatMul", "x w", "logits", "");
+    assert_true(ox_vec_push(&b.g->outputs, named(&b, "logits", 6)));
+    run(&b);
+    assert_true(b.report.is_terms);
+    const ox_weight *w = b.g->nodes.p[1].term->weight;
+    assert_int_equal(ox_weight_check(w, &b.err), OX_OK);
+    for (int64_t n = 0; n < VOCAB; n++) {
+        float row[HIDDEN];
+        ox_weight_row_f32(w, n, row);
+        for (int64_t k = 0; k < HIDDEN; k++) {
+            const int64_t i = k * VOCAB + n, s = k / 16 * VOCAB + n;
+            const int q = (codes[i / 2] >> i % 2 * 4 & 15) ^ 8,
+                      z = (zeros[s / 2] >> s % 2 * 4 & 15) ^ 8;
+            assert_true(row[k] == scales[s] * (float)(q - z));
+        }
+    }
+    end(&b);
+}
+
+static void activations_have_many_spellings(void **state)
+{
+    static const char *const one[][3] = {{"Gelu", "approximate=tanh", ""},
+                                         {"Gelu", "", ""},
+                                         {"FastGelu", "", ""},
+                                         {"QuickGelu", "", ""},
+                                         {"Swish", "", ""},
+                                         {"Relu", "", ""}};
+    static const int acts[] = {OX_ACT_GELU_TANH,  OX_ACT_GELU, OX_ACT_GELU_TANH,
+                               OX_ACT_QUICK_GELU, OX_ACT_SILU, OX_ACT_RELU};
+    (void)state;
+    for (size_t i = 0; i < OX_COUNT(one); i++) {
+        bench b;
+        char want[128];
+        begin(&b);
+        embedding(&b);
+        op(&b, one[i][0], "x", "y", one[i][1]);
+        logits(&b, "y");
+        snprintf(want, sizeof(want), "  %%n1[float32 rowsx32] = act(%%n0) act=%d\n", acts[i]);
+        becomes(&b, want);
+    }
+}
+
+static void gelu_spelled_out_is_one_term(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    number(&b, "half", .5f);
+    number(&b, "one", 1);
+    number(&b, "root2", 1.41421356f);
+    op(&b, "Div", "x root2", "u", "");
+    op(&b, "Erf", "u", "e", "");
+    op(&b, "Add", "e one", "e1", "");
+    op(&b, "Mul", "x e1", "xe", "");
+    op(&b, "Mul", "xe half", "y", "");
+    logits(&b, "y");
+    becomes(&b, "  %n5[float32 rowsx32] = act(%n0) act=1\n");
+}
+
+static void tanh_gelu_spelled_out_is_one_term(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    number(&b, "half", .5f);
+    number(&b, "one", 1);
+    number(&b, "three", 3);
+    number(&b, "c", .044715f);
+    number(&b, "k", .7978845608f);
+    op(&b, "Pow", "x three", "x3", "");
+    op(&b, "Mul", "x3 c", "cx3", "");
+    op(&b, "Add", "x cx3", "s", "");
+    op(&b, "Mul", "s k", "u", "");
+    op(&b, "Tanh", "u", "t", "");
+    op(&b, "Add", "one t", "t1", "");
+    op(&b, "Mul", "x half", "hx", "");
+    op(&b, "Mul", "hx t1", "y", "");
+    logits(&b, "y");
+    becomes(&b, "  %n8[float32 rowsx32] = act(%n0) act=2\n");
+}
+
+static void squared_relu_is_one_term(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    number(&b, "two", 2);
+    op(&b, "Relu", "x", "r", "");
+    op(&b, "Pow", "r two", "y", "");
+    logits(&b, "y");
+    becomes(&b, "  %n2[float32 rowsx32] = act(%n0) act=5\n");
+}
+
+static void a_split_row_feeds_a_gate(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    floats(&b, "w", HIDDEN, 2 * HIDDEN);
+    op(&b, "MatMul", "x w", "gu", "");
+    op(&b, "Split", "gu", "g u", "axis=-1 num_outputs=2");
+    op(&b, "Sigmoid", "g", "s", "");
+    op(&b, "Mul", "s g", "sg", "");
+    op(&b, "Mul", "u sg", "y", "");
+    logits(&b, "y");
+    becomes(&b, "  %n1[float32 rowsx64] = linear(%n0) weight=w:f32 64x32\n"
+                "  %n2/a[float32 rowsx32] = slice(%n1) first=0 width=32\n"
+                "  %n2/b[float32 rowsx32] = slice(%n1) first=32 width=32\n"
+                "  %n5[float32 rowsx32] = glu(%n2/a, %n2/b) act=0\n");
+}
+
+static void scales_and_soft_caps_merge(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    floats(&b, "table", VOCAB, HIDDEN);
+    floats(&b, "head", HIDDEN, VOCAB);
+    number(&b, "eight", 8);
+    number(&b, "thirty", 30);
+    number(&b, "half", .5f);
+    op(&b, "Gather", "table input_ids", "e", "");
+    op(&b, "Mul", "e eight", "x", "");
+    op(&b, "MatMul", "x head", "l", "");
+    op(&b, "Mul", "half l", "lh", "");
+    op(&b, "Div", "lh thirty", "d", "");
+    op(&b, "Tanh", "d", "t", "");
+    op(&b, "Mul", "t thirty", "logits", "");
+    assert_true(ox_vec_push(&b.g->outputs, named(&b, "logits", 6)));
+    run(&b);
+    prints(&b, "  %n1[float32 rowsx32] = embed(%input_ids) weight=table:f32 48x32 scale=8\n"
+               "  %logits[float32 rows_wantedx48] = head(%n1) weight=head:f32 48x32 scale=0.5 "
+               "softcap=30\n");
+    end(&b);
+}
+
+static void the_last_row_alone_still_gives_logits(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    ints(&b, "last", 1, -1);
+    op(&b, "Gather", "x last", "y", "axis=1");
+    logits(&b, "y");
+    becomes(&b, "");
+}
+
+static void rotation_before_standard_attention_in_either_layout(void **state)
+{
+    (void)state;
+    for (int heads_first = 0; heads_first < 2; heads_first++) {
+        bench b;
+        begin(&b);
+        input(&b, "position_ids", OX_DTYPE_I64);
+        input(&b, "pk", OX_DTYPE_F32);
+        input(&b, "pv", OX_DTYPE_F32);
+        embedding(&b);
+        floats(&b, "wk", HIDDEN, 16);
+        floats(&b, "wv", HIDDEN, 16);
+        floats(&b, "cos", 64, 4);
+        floats(&b, "sin", 64, 4);
+        ints(&b, "four", 4, 0, 0, -1, 8);
+        ints(&b, "three", 3, 0, 0, -1);
+        op(&b, "MatMul", "x wk", "k0", "");
+        op(&b, "MatMul", "x wv", "v0", "");
+        if (heads_first) {
+            op(&b, "Reshape", "x four", "q1", "");
+            op(&b, "Reshape", "k0 four", "k1", "");
+            op(&b, "Reshape", "v0 four", "v1", "");
+            op(&b, "Transpose", "q1", "q", "perm=0,2,1,3");
+            op(&b, "Transpose", "k1", "k", "perm=0,2,1,3");
+            op(&b, "Transpose", "v1", "v", "perm=0,2,1,3");
+        } else {
+            op(&b, "Identity", "x", "q", "");
+            op(&b, "Identity", "k0", "k", "");
+            op(&b, "Identity", "v0", "v", "");
+        }
+        const char *heads = heads_first ? "" : "num_heads=4";
+        op(&b, "RotaryEmbedding", "q cos sin position_ids", "qr", heads);
+        op(&b, "RotaryEmbedding", "k cos sin position_ids", "kr", heads_first ? "" : "num_heads=2");
+        op(&b, "Attention", "qr kr v _ pk pv", "a presentk presentv",
+           heads_first ? "is_causal=1" : "is_causal=1 q_num_heads=4 kv_num_heads=2");
+        if (heads_first) {
+            op(&b, "Transpose", "a", "at", "perm=0,2,1,3");
+            op(&b, "Reshape", "at three", "y", "");
+        } else {
+            op(&b, "Identity", "a", "y", "");
+        }
+        logits(&b, "y");
+        becomes(&b, heads_first ? "  %n1[float32 rowsx16] = linear(%n0) weight=wk:f32 16x32\n"
+                                  "  %n2[float32 rowsx16] = linear(%n0) weight=wv:f32 16x32\n"
+                                  "  %n9[float32 rowsx32] = rotate(%n0) heads=4 x 8 rotary=8\n"
+                                  "  %n10[float32 rowsx16] = rotate(%n1) heads=2 x 8 rotary=8\n"
+                                  "  %n11[float32 rowsx32] = attend(%n9, %n10, %n2) heads=4/2 x "
+                                  "8/8 cache=0 window=0 scale=0.353553\n"
+                                : "  %n1[float32 rowsx16] = linear(%n0) weight=wk:f32 16x32\n"
+                                  "  %n2[float32 rowsx16] = linear(%n0) weight=wv:f32 16x32\n"
+                                  "  %n6[float32 rowsx32] = rotate(%n0) heads=4 x 8 rotary=8\n"
+                                  "  %n7[float32 rowsx16] = rotate(%n1) heads=2 x 8 rotary=8\n"
+                                  "  %n8[float32 rowsx32] = attend(%n6, %n7, %n2) heads=4/2 x 8/8 "
+                                  "cache=0 window=0 scale=0.353553\n");
+    }
+}
+
+static void what_no_rule_knows_is_named_and_nothing_changes(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    op(&b, "Softmax", "x", "y", "axis=-1");
+    op(&b, "Relu", "y", "z", "");
+    logits(&b, "z");
+    remains(&b, "n1", "no rule knows it");
+}
+
+static void a_pass_can_be_switched_off(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    embedding(&b);
+    op(&b, "Relu", "x", "y", "");
+    logits(&b, "y");
+    setenv("OXGEN_PASSES", "-act,-no-such", 1);
+    assert_int_equal(ox_opt_run(b.g, NULL, &b.arena, &b.report, &b.err), OX_BAD_ARGUMENT);
+    setenv("OXGEN_PASSES", "-act", 1);
+    remains(&b, "n1", "no rule knows it");
+    unsetenv("OXGEN_PASSES");
+}
+
+static void short_memory_is_reported_and_the_graph_kept(void **state)
+{
+    (void)state;
+    for (long n = 1; n < 400; n++) {
+        bench b;
+        begin(&b);
+        embedding(&b);
+        op(&b, "Relu", "x", "y", "");
+        logits(&b, "y");
+        ox_mem_fail_after(n);
+        const ox_status st = ox_opt_run(b.g, NULL, &b.arena, &b.report, &b.err);
+        ox_mem_fail_after(0);
+        assert_true(st == OX_OK || st == OX_NO_MEMORY);
+        assert_int_equal(st == OX_OK, ox_graph_is_terms(b.g));
+        end(&b);
+        if (st == OX_OK) return;
+    }
+    fail_msg("it never succeeded");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_decoder_layer_with_packed_attention_becomes_terms),
+        cmocka_unit_test(casts_reshapes_and_identities_vanish),
+        cmocka_unit_test(a_norm_over_heads_gets_its_group),
+        cmocka_unit_test(a_layer_norm_keeps_its_bias),
+        cmocka_unit_test(a_norm_spelled_out_is_one_term),
+        cmocka_unit_test(a_skip_norm_gives_sum_and_norm),
+        cmocka_unit_test(linear_maps_have_many_spellings),
+        cmocka_unit_test(tied_block_quantised_tables_share_one_weight),
+        cmocka_unit_test(tied_float_tables_share_one_weight),
+        cmocka_unit_test(a_sum_with_a_vector_needs_a_linear_map),
+        cmocka_unit_test(damaged_block_sizes_are_refused),
+        cmocka_unit_test(dequantized_matrices_keep_their_values),
+        cmocka_unit_test(activations_have_many_spellings),
+        cmocka_unit_test(gelu_spelled_out_is_one_term),
+        cmocka_unit_test(tanh_gelu_spelled_out_is_one_term),
+        cmocka_unit_test(squared_relu_is_one_term),
+        cmocka_unit_test(a_split_row_feeds_a_gate),
+        cmocka_unit_test(scales_and_soft_caps_merge),
+        cmocka_unit_test(the_last_row_alone_still_gives_logits),
+        cmocka_unit_test(rotation_before_standard_attention_in_either_layout),
+        cmocka_unit_test(what_no_rule_knows_is_named_and_nothing_changes),
+        cmocka_unit_test(a_pass_can_be_switched_off),
+        cmocka_unit_test(short_memory_is_reported_and_the_graph_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
