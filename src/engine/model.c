@@ -93,9 +93,15 @@ static void join_eos(ox_model *m)
     if (eos >= 0 && !ox_model_is_eos(m, eos) && f->n_eos < OX_EOS_MAX) f->eos[f->n_eos++] = eos;
 }
 
+/* What is told while weights are packed. */
+typedef struct loading {
+    const ox_model *m;
+    const ox_model_options *o;
+} loading;
+
 static void drop_source_pages(void *user, const ox_weight *w)
 {
-    const ox_model *m = user;
+    const ox_model *m = ((const loading *)user)->m;
     for (size_t i = 0; i < m->source->mappings.n; i++) {
         const ox_mapping *map = &m->source->mappings.p[i];
         const uint8_t *data = w->data ? w->data : w->nbits.codes;
@@ -103,13 +109,9 @@ static void drop_source_pages(void *user, const ox_weight *w)
     }
 }
 
-typedef struct load_progress {
-    const ox_model_options *o;
-} load_progress;
-
 static bool on_prepare(void *user, uint64_t done, uint64_t total)
 {
-    const load_progress *p = user;
+    const loading *p = user;
     return !p->o->progress || !p->o->progress(p->o->progress_user, "load", done, total);
 }
 
@@ -156,7 +158,7 @@ static ox_status open_plan(ox_model *m, const ox_model_options *o, ox_err *err)
 {
     const ox_plan_options po = {.exact = o->numerics && !strcmp(o->numerics, "exact"),
                                 .switches = ox_env("OXGEN_PASSES")};
-    load_progress lp = {o};
+    loading lp = {m, o};
     const ox_graph *g = m->source->graph;
     OX_TRY(ox_backend_cpu_open(&m->backend, m->team, err));
     OX_TRY(ox_plan_open(&m->plan, g, m->backend, &po, err));
