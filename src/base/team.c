@@ -21,18 +21,20 @@
 #include <immintrin.h>
 #endif
 
-static const double SPIN_SECONDS = 100e-6;
+static const double SPIN_SECONDS = 100e-6; /* between jobs */
+enum { BARRIER_SPINS = 1000 };             /* inside a job: 20 to 50 us of pauses */
 
 struct ox_team {
     _Alignas(64) atomic_uint job; /* odd bit unused; every change is a new job */
     _Alignas(64) atomic_uint sleepers;
-    _Alignas(64) atomic_int done;
+    _Alignas(64) atomic_uint done;
     _Alignas(64) atomic_int arrived;
     _Alignas(64) atomic_uint phase;
+    atomic_uint phase_sleepers; /* parked at the barrier or, the caller, at the end of a job */
     _Alignas(64) ox_team_fn *fn;
     void *user;
     int n_workers, n_started;
-    int spins; /* 0 when there are more workers than CPUs */
+    int spins; /* pauses before parking; 0 when there are more workers than CPUs */
     atomic_bool quit;
     pthread_t threads[OX_TEAM_MAX];
     struct worker {
@@ -78,6 +80,25 @@ static void futex_wake_all(atomic_uint *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
+/* Waits until *word leaves `seen`: spins for a while, then parks, so that a worker whose partner was
+ * preempted gives its CPU away instead of burning it. */
+static void wait_change(ox_team *t, atomic_uint *word, unsigned seen)
+{
+    for (int i = 0; i < t->spins; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) != seen) return;
+        relax();
+    }
+    atomic_fetch_add(&t->phase_sleepers, 1);
+    while (atomic_load(word) == seen)
+        futex_wait(word, seen);
+    atomic_fetch_sub(&t->phase_sleepers, 1);
+}
+
+static void wake_if_parked(ox_team *t, atomic_uint *word)
+{
+    if (atomic_load(&t->phase_sleepers)) futex_wake_all(word);
+}
+
 static unsigned wait_for_job(ox_team *t, unsigned seen)
 {
     const double limit = ox_clock_seconds() + SPIN_SECONDS;
@@ -103,7 +124,8 @@ static void *worker_main(void *arg)
         seen = wait_for_job(t, seen);
         if (atomic_load_explicit(&t->quit, memory_order_acquire)) return NULL;
         t->fn(t->user, w->index, t->n_workers);
-        atomic_fetch_add_explicit(&t->done, 1, memory_order_release);
+        atomic_fetch_add(&t->done, 1);
+        wake_if_parked(t, &t->done);
     }
 }
 
@@ -118,7 +140,7 @@ ox_status ox_team_open(ox_team **out, int n_workers, ox_err *err)
     t->n_workers = n_workers;
     cpu_set_t set;
     const int cpus = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
-    t->spins = n_workers <= cpus;
+    t->spins = n_workers <= cpus ? BARRIER_SPINS : 0;
     for (int i = 1; i < n_workers; i++) {
         t->workers[i] = (struct worker){t, i};
         if (pthread_create(&t->threads[i], NULL, worker_main, &t->workers[i])) {
@@ -169,10 +191,9 @@ void ox_team_run(ox_team *t, ox_team_fn *fn, void *user)
     atomic_store_explicit(&t->done, 0, memory_order_relaxed);
     start_job(t);
     fn(user, 0, t->n_workers);
-    for (int i = 0; atomic_load_explicit(&t->done, memory_order_acquire) != t->n_workers - 1; i++) {
-        relax();
-        if (!t->spins || i > 1 << 14) sched_yield();
-    }
+    for (unsigned n; (n = atomic_load_explicit(&t->done, memory_order_acquire)) !=
+                     (unsigned)t->n_workers - 1;)
+        wait_change(t, &t->done, n);
     denormals_restore(mode);
 }
 
@@ -182,11 +203,9 @@ void ox_team_barrier(ox_team *t)
     const unsigned phase = atomic_load_explicit(&t->phase, memory_order_relaxed);
     if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) == t->n_workers - 1) {
         atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&t->phase, phase + 1, memory_order_release);
+        atomic_store(&t->phase, phase + 1);
+        wake_if_parked(t, &t->phase);
         return;
     }
-    for (int i = 0; atomic_load_explicit(&t->phase, memory_order_acquire) == phase; i++) {
-        relax();
-        if (!t->spins || i > 1 << 14) sched_yield();
-    }
+    wait_change(t, &t->phase, phase);
 }
