@@ -11,10 +11,10 @@
  */
 #ifndef OX_TEXT_TEMPLATE_H
 #define OX_TEXT_TEMPLATE_H
+#include "base/json.h"
 #include "base/status.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "base/json.h"
 
 typedef struct ox_template ox_template;
 
