@@ -1,0 +1,111 @@
+/* graph_run.c - plain ONNX graphs through the public interface: named arrays in and out, run
+ * operator by operator on reference code. */
+#include "engine/engine_internal.h"
+#include "file/onnx.h"
+#include "graph/from_onnx.h"
+#include "ops/run.h"
+
+#include <string.h>
+
+struct ox_graph_run {
+    ox_onnx *file;
+    ox_arena arena;
+    ox_graph *graph;
+    ox_run_results *results; /* of the last run */
+};
+
+ox_status ox_graph_run_open(ox_graph_run **out, const char *path, ox_err *err)
+{
+    static const ox_from_onnx_options keep = {.keep = ox_op_keep};
+    ox_status st = OX_OK;
+    *out = NULL;
+    ox_graph_run *g = ox_calloc(1, sizeof(*g));
+    if (!g) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a graph");
+    OX_TRY_GOTO(ox_onnx_open(&g->file, path, err));
+    OX_TRY_GOTO(ox_graph_from_onnx_with(&g->graph, &g->arena, g->file, &keep, err));
+    OX_TRY_GOTO(ox_op_check_graph(g->graph, err));
+    *out = g;
+    return OX_OK;
+fail:
+    ox_graph_run_close(&g);
+    if (err && !strstr(err->msg, ox_path_base(path))) ox_err_prefix(err, "%s", path);
+    return st;
+}
+
+void ox_graph_run_close(ox_graph_run **run)
+{
+    ox_graph_run *g = *run;
+    if (!g) return;
+    ox_run_results_close(&g->results);
+    ox_graph_close(&g->graph);
+    ox_arena_deinit(&g->arena);
+    ox_onnx_close(&g->file);
+    ox_free(g);
+    *run = NULL;
+}
+
+size_t ox_graph_run_n_inputs(const ox_graph_run *g)
+{
+    return g->graph->inputs.n;
+}
+
+size_t ox_graph_run_n_outputs(const ox_graph_run *g)
+{
+    return g->graph->outputs.n;
+}
+
+/* Names in the IR are copies in the arena and NUL-terminated. */
+const char *ox_graph_run_input(const ox_graph_run *g, size_t i)
+{
+    return i < g->graph->inputs.n ? ox_graph_value(g->graph, g->graph->inputs.p[i])->name.p : NULL;
+}
+
+const char *ox_graph_run_output(const ox_graph_run *g, size_t i)
+{
+    return i < g->graph->outputs.n ? ox_graph_value(g->graph, g->graph->outputs.p[i])->name.p : NULL;
+}
+
+static ox_status read_array(ox_run_input *in, const ox_array *a, ox_err *err)
+{
+    size_t bytes;
+    if (!a->name) return OX_FAIL(err, OX_BAD_ARGUMENT, "an input array has no name");
+    in->name = ox_str_of(a->name);
+    in->kind = OX_RT_TENSOR;
+    if (a->rank < 0 || a->rank > OX_RANK_MAX)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "input %s: rank %d, expected 0 to %d", a->name, a->rank,
+                       OX_RANK_MAX);
+    in->t.dtype = (ox_dtype)a->dtype;
+    in->t.rank = a->rank;
+    memcpy(in->t.dims, a->dims, sizeof(in->t.dims));
+    in->t.data = (void *)(uintptr_t)a->data;
+    if (!ox_tensor_bytes(&in->t, &bytes) || bytes != a->bytes)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "input %s: %zu bytes do not fit its type and shape",
+                       a->name, a->bytes);
+    return OX_OK;
+}
+
+static ox_status write_array(ox_array *a, const char *name, const ox_rt_value *v, ox_err *err)
+{
+    if (v->kind != OX_RT_TENSOR)
+        return OX_FAIL(err, OX_UNSUPPORTED, "output %s is not a tensor", name);
+    *a = (ox_array){.name = name, .dtype = (int32_t)v->t.dtype, .rank = v->t.rank, .data = v->t.data};
+    memcpy(a->dims, v->t.dims, sizeof(a->dims));
+    return ox_tensor_bytes(&v->t, &a->bytes) ? OX_OK : OX_FAIL(err, OX_LIMIT, "output %s", name);
+}
+
+ox_status ox_graph_run_once(ox_graph_run *g, const ox_array *inputs, size_t n_inputs, ox_array *outputs,
+                            ox_err *err)
+{
+    ox_status st = OX_OK;
+    ox_run_input *in = ox_calloc(n_inputs, sizeof(*in));
+    if (!in) return OX_FAIL(err, OX_NO_MEMORY, "no memory for %zu inputs", n_inputs);
+    for (size_t i = 0; i < n_inputs; i++)
+        OX_TRY_GOTO(read_array(&in[i], &inputs[i], err));
+    ox_run_results_close(&g->results);
+    OX_TRY_GOTO(ox_graph_run(&g->results, g->graph, in, n_inputs, NULL, 0, NULL, err));
+    for (size_t i = 0; i < g->results->n; i++)
+        OX_TRY_GOTO(write_array(&outputs[i], ox_graph_run_output(g, i), g->results->values[i], err));
+fail:
+    ox_free(in);
+    return st;
+}
