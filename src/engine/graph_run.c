@@ -102,7 +102,7 @@ ox_status ox_graph_run_once(ox_graph_run *g, const ox_array *inputs, size_t n_in
     for (size_t i = 0; i < n_inputs; i++)
         OX_TRY_GOTO(read_array(&in[i], &inputs[i], err));
     ox_run_results_close(&g->results);
-    OX_TRY_GOTO(ox_graph_run(&g->results, g->graph, in, n_inputs, NULL, 0, NULL, err));
+    OX_TRY_GOTO(ox_graph_eval(&g->results, g->graph, in, n_inputs, NULL, 0, NULL, err));
     for (size_t i = 0; i < g->results->n; i++)
         OX_TRY_GOTO(write_array(&outputs[i], ox_graph_run_output(g, i), g->results->values[i], err));
 fail:

@@ -279,7 +279,7 @@ ox_status ox_interp_append(ox_interp *p, struct ox_interp_state *s, const int32_
     OX_TRY_GOTO(add_ints(in, &n_in, src->graph, src->in_positions, v.pos, n, err));
     for (size_t i = 0; i < p->ports.n; i++)
         in[n_in++] = (ox_run_input){.name = p->ports.p[i].past, .kind = OX_RT_TENSOR, .t = s->past[i]};
-    OX_TRY_GOTO(ox_graph_run(&results, src->graph, in, n_in, p->wanted.p, p->wanted.n, NULL, err));
+    OX_TRY_GOTO(ox_graph_eval(&results, src->graph, in, n_in, p->wanted.p, p->wanted.n, NULL, err));
     OX_TRY_GOTO(keep_presents(s, results, err));
     OX_TRY_GOTO(give_logits(p, results->values[0], n, s->n_positions, n_wanted, fn, user, err));
     s->n_positions = total;
