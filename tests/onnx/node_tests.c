@@ -151,7 +151,7 @@ static ox_status run_set(test *t, int i_set)
     for (size_t i = 0; i < n_out; i++)
         wanted[i] = t->o->graph->outputs[i].name;
     const ox_run_options options = {.memory_limit = memory_limit, .node_limit = 1000000};
-    OX_TRY(ox_graph_run(&r, t->g, in, n_in, wanted, n_out, &options, &t->err));
+    OX_TRY(ox_graph_eval(&r, t->g, in, n_in, wanted, n_out, &options, &t->err));
     ox_status st = OX_OK;
     for (size_t i = 0; !st && i < n_out; i++) {
         item want;
