@@ -64,6 +64,11 @@ OX_API const char *ox_graph_run_output(const ox_graph_run *g, size_t i);
 OX_API ox_status ox_graph_run_once(ox_graph_run *g, const ox_array *inputs, size_t n_inputs,
                                    ox_array *outputs, ox_err *err);
 OX_API void ox_graph_run_close(ox_graph_run **g);
+/* Reads a .npy file or a serialized TensorProto (.pb) into memory that ox_array_free gives back. */
+OX_API ox_status ox_array_read(ox_array *out, const char *name, const char *path, ox_err *err);
+OX_API ox_status ox_array_write(const ox_array *a, const char *npy_path, ox_err *err);
+OX_API void ox_array_free(ox_array *a); /* only what ox_array_read filled */
+OX_API const char *ox_array_type_name(int32_t dtype); /* "float32" */
 
 /* --- checkpoints to ORT-GenAI folders ----------------------------------------------------------- */
 
