@@ -40,6 +40,7 @@ void ox_err_prefix(ox_err *err, const char *fmt, ...)
     va_start(ap, fmt);
     const int n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof(err->msg))
-        snprintf(err->msg + n, sizeof(err->msg) - (size_t)n, ": %s", old);
+    if (n < 0 || (size_t)n >= sizeof(err->msg)) return;
+    const size_t room = sizeof(err->msg) - (size_t)n; /* what does not fit is cut */
+    snprintf(err->msg + n, room, ": %.*s", (int)room, old);
 }
