@@ -18,6 +18,7 @@ import jinja2
 import jinja2.ext
 import jinja2.nodes
 import jinja2.sandbox
+import jinja2.utils
 
 NOW = 1785931445  # a fixed moment
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
@@ -35,8 +36,22 @@ class Generation(jinja2.ext.Extension):
         return caller()
 
 
-class Clock(datetime.datetime):
-    pass
+class Namespace(jinja2.utils.Namespace):
+    def __init__(*args, **kwargs):
+        self, args = args[0], args[1:]
+        attributes = dict(*args, **kwargs)
+        for name in attributes:
+            Namespace.check(name)
+        jinja2.utils.Namespace.__init__(self, attributes)
+
+    def __setitem__(self, name, value):
+        Namespace.check(name)
+        jinja2.utils.Namespace.__setitem__(self, name, value)
+
+    @staticmethod
+    def check(name):
+        if isinstance(name, str) and name.startswith("_"):
+            raise jinja2.exceptions.SecurityError(name)
 
 
 def environment(base=jinja2.sandbox.ImmutableSandboxedEnvironment, extras=False, safe=True):
@@ -51,6 +66,7 @@ def environment(base=jinja2.sandbox.ImmutableSandboxedEnvironment, extras=False,
                           sort_keys=sort_keys)
 
     env.filters["tojson"] = tojson
+    env.globals["namespace"] = Namespace
     env.globals["raise_exception"] = raise_exception
     env.globals["strftime_now"] = lambda f: datetime.datetime.fromtimestamp(
         NOW, datetime.timezone.utc).replace(tzinfo=None).strftime(f)
@@ -134,7 +150,8 @@ def conversations():
                                      {"type": "text", "text": "here"}]}]}
     yield "documents", {"messages": [system, user], "documents": [
         {"title": "One", "text": "Text of one."}, {"title": "Two", "text": "Text of two."}]}
-    yield "dates", {"messages": [user], "extra": {"date_string": "26 Jul 2024", "builtin_tools": []}}
+    yield "dates", {"messages": [user],
+                    "extra": {"date_string": "26 Jul 2024", "builtin_tools": []}}
     yield "wrong order of roles", {"messages": [bot, user, user]}
 
 
@@ -197,8 +214,7 @@ def main():
                 same += 1
                 if note:
                     notes.add(note)
-            elif want is not None and "|safe" in source and "text" in got and \
-                    oracle(UNESCAPED, source, r) == got["text"]:
+            elif want and "|safe" in source and oracle(UNESCAPED, source, r) == got.get("text"):
                 same += 1
                 notes.add("equal but for HTML escaping after |safe")
             else:

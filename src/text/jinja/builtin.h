@@ -2,7 +2,8 @@
  * each.
  *
  * A row names its parameters after the value it works on, separated by spaces, in Python's order;
- * the first `n_required` must be given; a final "*" takes any further ones raw. The function finds
+ * the first `n_required` must be given; a leading "/" forbids
+ * giving them by name, a final "*" takes any further ones raw. The function finds
  * them bound in call->arg (kind MISSING when not given). See docs/templates.md for an example. */
 #ifndef OX_TEXT_JINJA_BUILTIN_H
 #define OX_TEXT_JINJA_BUILTIN_H

@@ -63,10 +63,13 @@ static bool next_param(const char **at, ox_str *name)
 
 static ox_status bind(ox_jstate *j, const ox_jbuiltin *f, const ox_jargs *args, ox_jbuiltin_call *c)
 {
-    const char *at = f->params;
+    const bool by_position = f->params[0] == '/';
+    const char *at = f->params + by_position;
     ox_str name;
     size_t n = 0, taken = 0;
     bool any = false;
+    if (by_position && args->n_kw)
+        return OX_JFAIL(j, "%s takes its arguments by position, not by name", f->name);
     for (; next_param(&at, &name); n++) {
         any = ox_str_is(name, "*");
         if (any || n == OX_JPARAMS_MAX) break;

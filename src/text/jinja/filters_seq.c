@@ -267,44 +267,56 @@ static ox_status sort_key(ox_jstate *j, ox_jval item, ox_jval path, bool case_se
     return case_sensitive ? OX_OK : ox_jlower_value(j, *out, out);
 }
 
-/* "a,b" sorts by a, then b: the key is a list. */
+/* "a,b" sorts by a, then b. The key is always a list, so that equal items need no order. */
 static ox_status sort_keys(ox_jstate *j, ox_jval item, ox_jval path, bool case_sensitive,
                            ox_jval *out)
 {
-    if (!ox_jis(path, OX_JKIND_STR) || !memchr(path.u.str->p, ',', path.u.str->n))
-        return sort_key(j, item, path, case_sensitive, out);
     ox_jseq *keys;
+    ox_jval key;
+    OX_TRY(ox_jseq_new(j, 1, &keys));
+    *out = ox_jseqval(OX_JKIND_LIST, keys);
+    if (!ox_jis(path, OX_JKIND_STR)) {
+        OX_TRY(sort_key(j, item, path, case_sensitive, &key));
+        return ox_jseq_push(j, keys, key);
+    }
     const ox_jstr *s = path.u.str;
-    OX_TRY(ox_jseq_new(j, 2, &keys));
     for (size_t begin = 0; begin <= s->n;) {
         const char *comma = memchr(s->p + begin, ',', s->n - begin);
         const size_t end = comma ? (size_t)(comma - s->p) : s->n;
-        ox_jval part, key;
+        ox_jval part;
         OX_TRY(ox_jstr_sub(j, s, begin, end, &part));
         OX_TRY(sort_key(j, item, part, case_sensitive, &key));
         OX_TRY(ox_jseq_push(j, keys, key));
         begin = end + 1;
     }
-    *out = ox_jseqval(OX_JKIND_LIST, keys);
     return OX_OK;
 }
 
-static ox_status sorted_by(ox_jstate *j, ox_jseq *s, ox_jval path, bool case_sensitive,
-                           bool reverse)
+typedef ox_status (*key_fn)(ox_jstate *j, ox_jval item, ox_jval path, bool case_sensitive,
+                            ox_jval *out);
+
+typedef struct ordering {
+    key_fn key;
+    ox_jval path;
+    bool case_sensitive, reverse;
+} ordering;
+
+static ox_status sorted_by(ox_jstate *j, ox_jseq *s, const ordering *o)
 {
     void *mem;
     OX_TRY(ox_jtake(j, s->n + 1, sizeof(ox_jval), &mem));
     ox_jval *keys = mem;
     for (size_t i = 0; i < s->n; i++)
-        OX_TRY(sort_keys(j, s->p[i], path, case_sensitive, &keys[i]));
-    return ox_jsort(j, s, keys, reverse);
+        OX_TRY(o->key(j, s->p[i], o->path, o->case_sensitive, &keys[i]));
+    return ox_jsort(j, s, keys, o->reverse);
 }
 
 ox_status ox_jf_filter_sort(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *out)
 {
     ox_jseq *s;
+    const ordering o = {sort_keys, c->arg[2], ox_jtruth(c->arg[1]), ox_jtruth(c->arg[0])};
     OX_TRY(copy_items(j, c->self, &s));
-    OX_TRY(sorted_by(j, s, c->arg[2], ox_jtruth(c->arg[1]), ox_jtruth(c->arg[0])));
+    OX_TRY(sorted_by(j, s, &o));
     *out = ox_jseqval(OX_JKIND_LIST, s);
     return OX_OK;
 }
@@ -321,8 +333,9 @@ ox_status ox_jf_filter_dictsort(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval
     if (!ox_str_is(which, "key") && !ox_str_is(which, "value"))
         return OX_JFAIL(j, "dictsort: by must be 'key' or 'value'");
     OX_TRY(dict_pairs(j, c->self.u.dict, &s));
-    OX_TRY(sorted_by(j, s, ox_jint(ox_str_is(which, "value")), ox_jtruth(c->arg[0]),
-                     ox_jtruth(c->arg[2])));
+    const ordering o = {sort_key, ox_jint(ox_str_is(which, "value")), ox_jtruth(c->arg[0]),
+                        ox_jtruth(c->arg[2])};
+    OX_TRY(sorted_by(j, s, &o));
     *out = ox_jseqval(OX_JKIND_LIST, s);
     return OX_OK;
 }

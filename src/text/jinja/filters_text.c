@@ -271,21 +271,23 @@ ox_status ox_jf_filter_float(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *o
 }
 
 /* Half to even on the decimal value, which printing to `precision` places does exactly. */
-static double round_common(double v, int64_t precision)
+static ox_status round_common(ox_jstate *j, double v, int64_t precision, double *out)
 {
-    double r = v;
-    if (precision > 300 || precision < -300 || !isfinite(v)) return precision < 0 ? 0 * v : v;
+    *out = v;
+    if (precision > 300 || !isfinite(v)) return OX_OK;
     if (precision < 0) {
-        const double p = pow(10, (double)-precision);
-        return rint(v / p) * p;
+        const double p = precision < -300 ? HUGE_VAL : pow(10, (double)-precision);
+        *out = rint(v / p) * (precision < -300 ? 1 : p);
+        return OX_OK;
     }
     ox_buf b = {0};
     ox_buf_printf(&b, "%.*f", (int)precision, v);
     for (size_t i = 0; i < b.n; i++) /* whatever the locale's decimal point is */
         if (b.p[i] == ',') b.p[i] = '.';
-    if (b.n >= 100 || !ox_str_to_f64(ox_buf_view(&b), &r)) r = v;
+    const bool failed = b.failed;
+    if (b.n >= 100 || !ox_str_to_f64(ox_buf_view(&b), out)) *out = v;
     ox_buf_deinit(&b);
-    return r;
+    return failed ? ox_jno_memory(j) : OX_OK;
 }
 
 ox_status ox_jf_filter_round(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *out)
@@ -307,9 +309,10 @@ ox_status ox_jf_filter_round(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *o
     const double v = ox_jis_int(c->self) ? (double)ox_jas_int(c->self) : c->self.u.f;
     const double p = pow(10, (double)precision);
     if (common) {
-        *out = ox_jfloat(round_common(v, precision));
-        if (ox_jis_int(c->self)) return float_to_int(j, c, out->u.f, out);
-        return OX_OK;
+        double r;
+        OX_TRY(round_common(j, v, precision, &r));
+        *out = ox_jfloat(r);
+        return ox_jis_int(c->self) ? float_to_int(j, c, r, out) : OX_OK;
     }
     *out = ox_jfloat((up ? ceil(v * p) : floor(v * p)) / p);
     return OX_OK;

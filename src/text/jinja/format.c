@@ -351,12 +351,9 @@ static ox_status format_value(ox_jstate *j, ox_jbuf *b, ox_jval v, ox_str text)
     spec f;
     OX_TRY(read_spec(j, text, &f));
     if (!text.n) return ox_jput_str(j, b, v);
-    const bool is_bool_text = ox_jis(v, OX_JKIND_BOOL) && !f.type;
-    if (ox_jis(v, OX_JKIND_STR) || is_bool_text) {
-        const bool number_only = ox_jis(v, OX_JKIND_STR) && (f.align == '=' || f.sign || f.comma);
-        if ((f.type && f.type != 's') || number_only)
+    if (ox_jis(v, OX_JKIND_STR)) {
+        if ((f.type && f.type != 's') || f.align == '=' || f.sign || f.comma)
             return OX_JFAIL(j, "format: '%.*s' is not for %s", OX_STR_ARGS(text), ox_jkind_name(v));
-        OX_TRY(ox_jto_str(j, v, &v));
         return put_text(j, b, &f, v.u.str);
     }
     if (ox_jis_int(v) && (!f.type || strchr("dxXobn", f.type))) {

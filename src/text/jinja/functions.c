@@ -180,11 +180,12 @@ ox_status ox_jfrom_json(ox_jstate *j, const ox_jstr *text, ox_jval *out)
 {
     const ox_json *root;
     ox_err why = OX_ERR_INIT;
-    const size_t before = j->arena.used_bytes;
     OX_TRY(ox_jspend(j, 1 + text->n / 8));
-    if (ox_json_parse_with(&root, &j->arena, (ox_str){text->p, text->n}, OX_JSON_NONFINITE, &why))
-        return OX_JFAIL(j, "from_json: %s", why.msg);
-    if (j->arena.used_bytes > j->memory_max || j->arena.used_bytes < before)
+    const ox_status st =
+        ox_json_parse_with(&root, &j->arena, (ox_str){text->p, text->n}, OX_JSON_NONFINITE, &why);
+    if (st == OX_NO_MEMORY) return ox_jno_memory(j);
+    if (st) return OX_JFAIL(j, "from_json: %s", why.msg);
+    if (j->arena.used_bytes > j->memory_max)
         return ox_jfail(j, OX_UNSUPPORTED, "the template needs more than %zu bytes of memory",
                         j->memory_max);
     return ox_jvalue_of_json(
