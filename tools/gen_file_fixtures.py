@@ -396,12 +396,87 @@ def write_npy():
         f.write("\n".join(out) + "\n")
 
 
+# --- model folders: two-layer decoders that do nothing, with every text file ---
+
+def decoder_model(past, present, ids="input_ids", mask="attention_mask", positions=None, external=None):
+    """past and present: templates with {} for the layer and {kv} for key or value."""
+    f32 = TP.FLOAT
+    kv = ["batch", 2, "past", 4]
+    ins = [oh.make_tensor_value_info(ids, TP.INT64, ["batch", "seq"]),
+           oh.make_tensor_value_info(mask, TP.INT64, ["batch", "total"])]
+    if positions:
+        ins.append(oh.make_tensor_value_info(positions, TP.INT64, ["batch", "seq"]))
+    outs = [oh.make_tensor_value_info("logits", f32, ["batch", "seq", 16])]
+    nodes = [oh.make_node("Gather", ["table", ids], ["logits"], "/embed")]
+    for i in range(2):
+        for k in ("key", "value"):
+            a, b = past.format(i, kv=k), present.format(i, kv=k)
+            ins.append(oh.make_tensor_value_info(a, f32, kv))
+            outs.append(oh.make_tensor_value_info(b, f32, kv))
+            nodes.append(oh.make_node("Identity", [a], [b], f"/layer.{i}/{k}"))
+    table = oh.make_tensor("table", f32, [16, 16], np.eye(16, dtype=np.float32).tobytes(), raw=True)
+    if external:
+        data, table.raw_data = table.raw_data, b""
+        table.ClearField("raw_data")
+        table.data_location = TP.EXTERNAL
+        table.external_data.add(key="location", value=os.path.basename(external))
+        with open(external, "wb") as f:
+            f.write(data)
+    g = oh.make_graph(nodes, "decoder", ins, outs, [table])
+    return oh.make_model(g, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
+
+
+def write_text(path, value):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write(value if isinstance(value, str) else json.dumps(value, indent=1) + "\n")
+
+
+def write_models():
+    tokenizer = {"version": "1.0", "added_tokens": [{"id": 15, "content": "<end>", "special": True}],
+                 "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "</s>": 2}, "merges": []}}
+    d = "tests/data/model/genai"
+    write_text(f"{d}/genai_config.json", {
+        "model": {"type": "tiny", "vocab_size": 16, "context_length": 128, "bos_token_id": 1,
+                  "eos_token_id": [15, 2, 15], "pad_token_id": 15, "new_key": 1,
+                  "decoder": {"filename": "model.onnx", "head_size": 4, "hidden_size": 16,
+                              "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2,
+                              "session_options": {"provider_options": []},
+                              "inputs": {"input_ids": "input_ids", "attention_mask": "attention_mask",
+                                         "past_key_names": "past_key_values.%d.key",
+                                         "past_value_names": "past_key_values.%d.value"},
+                              "outputs": {"logits": "logits", "present_key_names": "present.%d.key",
+                                          "present_value_names": "present.%d.value"}}},
+        "search": {"do_sample": True, "max_length": 128, "temperature": 0.6, "top_k": 20, "top_p": 1.0,
+                   "repetition_penalty": 1.1, "num_beams": 1}})
+    m = decoder_model("past_key_values.{}.{kv}", "present.{}.{kv}", external=f"{d}/model.onnx.data")
+    with open(f"{d}/model.onnx", "wb") as f:
+        f.write(m.SerializeToString())
+    write_text(f"{d}/tokenizer.json", tokenizer)
+    write_text(f"{d}/tokenizer_config.json", {"chat_template": "from config", "bos_token": "a"})
+    write_text(f"{d}/special_tokens_map.json", {"bos_token": "b", "eos_token": {"content": "<end>"}})
+    write_text(f"{d}/chat_template.jinja", "from file")
+    d = "tests/data/model/hub"
+    write_text(f"{d}/config.json", {"model_type": "tiny", "bos_token_id": 1, "vocab_size": 99, "eos_token_id": None,
+                                    "text_config": {"max_position_embeddings": 64}})
+    write_text(f"{d}/generation_config.json", {"do_sample": False, "temperature": 0.5, "top_p": 0.9})
+    write_text(f"{d}/tokenizer.json", tokenizer)
+    write_text(f"{d}/tokenizer_config.json", {
+        "eos_token": "<end>",
+        "chat_template": [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "tools"}]})
+    m = decoder_model("past_{kv}_{}", "present_{kv}_{}", ids="tokens", mask="pad_mask", positions="position_ids")
+    os.makedirs(f"{d}/onnx", exist_ok=True)
+    with open(f"{d}/onnx/model.onnx", "wb") as f:
+        f.write(m.SerializeToString())
+
+
 def main():
     os.makedirs(OUT, exist_ok=True)
     write_onnx()
     write_gguf()
     write_safetensors()
     write_npy()
+    write_models()
 
 
 if __name__ == "__main__":

@@ -211,13 +211,14 @@ static ox_status merge_special_tokens(ox_source *s, const ox_json *config, const
     return ox_json_parse_with(merged, &s->arena, s->facts.tokenizer_config, OX_JSON_NONFINITE, err);
 }
 
-static ox_status warn_without_tokenizer(ox_source *s, const char *dir)
+static ox_status warn_without_tokenizer(ox_source *s, const char *dir, ox_err *err)
 {
     static const char *const others[] = {"tokenizer.model", "vocab.json", "vocab.txt",
                                          "tiktoken.model"};
     for (size_t i = 0; i < OX_COUNT(others); i++) {
         char *path = ox_path_join(dir, others[i]);
-        const bool there = path && ox_path_is_file(path);
+        if (!path) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a path");
+        const bool there = ox_path_is_file(path);
         ox_free(path);
         if (there)
             return ox_source_warn(s,
@@ -245,7 +246,7 @@ ox_status ox_model_read_tokenizer(ox_source *s, const char *dir, ox_err *err)
     OX_TRY(ox_model_read_json(s, dir, "special_tokens_map.json", &map, err));
     OX_TRY(merge_special_tokens(s, config, map, &config, err));
     OX_TRY(read_templates(s, dir, config, err));
-    if (!f->tokenizer_json.n) OX_TRY(warn_without_tokenizer(s, dir));
+    if (!f->tokenizer_json.n) OX_TRY(warn_without_tokenizer(s, dir, err));
     if (!f->n_eos) OX_TRY(eos_from_tokenizer(s, config, err));
     if (!f->n_eos)
         OX_TRY(ox_source_warn(s, "no file states an end-of-text id: answers end by length only"));

@@ -27,12 +27,13 @@ static ox_status no_memory(ox_err *err)
     return OX_FAIL(err, OX_NO_MEMORY, "no memory for a path");
 }
 
-static bool has_file(const char *dir, const char *name)
+static ox_status has_file(const char *dir, const char *name, bool *yes, ox_err *err)
 {
     char *path = ox_path_join(dir, name);
-    const bool there = path && ox_path_is_file(path);
+    if (!path) return no_memory(err);
+    *yes = ox_path_is_file(path);
     ox_free(path);
-    return there;
+    return OX_OK;
 }
 
 /* The .onnx files of a folder: how many, the names for a message, and one of them. */
@@ -75,9 +76,11 @@ static ox_status find_only_onnx(place *p, ox_err *err)
 /* Hub layout: dir/onnx/model.onnx with the text files in dir. */
 static ox_status step_up(place *p, ox_err *err)
 {
-    if (has_file(p->dir, GENAI) || has_file(p->dir, "config.json") ||
-        has_file(p->dir, "tokenizer.json") || strcmp(ox_path_base(p->dir), "onnx"))
-        return OX_OK;
+    static const char *const texts[] = {GENAI, "config.json", "tokenizer.json"};
+    bool there = false;
+    for (size_t i = 0; !there && i < OX_COUNT(texts); i++)
+        OX_TRY(has_file(p->dir, texts[i], &there, err));
+    if (there || strcmp(ox_path_base(p->dir), "onnx")) return OX_OK;
     char *up = ox_path_dir(p->dir);
     if (!up) return no_memory(err);
     ox_free(p->dir);
@@ -141,13 +144,15 @@ static ox_status config_is_about(const place *p, bool *yes, ox_err *err)
     ox_arena arena = OX_ARENA_INIT;
     ox_buf text = {0};
     const ox_json *root = NULL;
-    *yes = has_file(p->dir, GENAI);
+    OX_TRY(has_file(p->dir, GENAI, yes, err));
     if (!*yes || !p->named_onnx) return OX_OK;
     char *path = ox_path_join(p->dir, GENAI);
     ox_status st = path ? ox_file_read(&text, path, OX_MODEL_MAX_CONFIG, err) : no_memory(err);
     if (!st) {
-        *yes = !ox_json_parse(&root, &arena, ox_buf_view(&text), NULL) &&
-               same_name(p->onnx, ox_json_str(ox_json_path(root, "model.decoder.filename")));
+        st = ox_json_parse(&root, &arena, ox_buf_view(&text), NULL);
+        const ox_str name = ox_json_str(ox_json_path(st ? NULL : root, "model.decoder.filename"));
+        *yes = name.n && same_name(p->onnx, name);
+        st = st == OX_NO_MEMORY ? no_memory(err) : OX_OK; /* a damaged config is not about it */
     }
     ox_free(path);
     ox_buf_deinit(&text);
