@@ -224,9 +224,9 @@ static ox_status wanted_id(const frame *f, ox_str name, ox_value_id *id)
                    OX_STR_ARGS(name));
 }
 
-ox_status ox_graph_eval(ox_run_results **out, const ox_graph *g, const ox_run_input *in, size_t n_in,
-                       const ox_str *wanted, size_t n_wanted, const ox_run_options *options,
-                       ox_err *err)
+ox_status ox_graph_eval(ox_run_results **out, const ox_graph *g, const ox_run_input *in,
+                        size_t n_in, const ox_str *wanted, size_t n_wanted,
+                        const ox_run_options *options, ox_err *err)
 {
     static const ox_run_options none = {0};
     ox_status st = OX_OK;

@@ -31,8 +31,8 @@ typedef struct ox_run_results {
 
 /* wanted: names of values of g, of any node; n_wanted 0 = the graph's outputs. options NULL = no
  * limits. *out is the caller's. */
-ox_status ox_graph_eval(ox_run_results **out, const ox_graph *g, const ox_run_input *in, size_t n_in,
-                       const ox_str *wanted, size_t n_wanted, const ox_run_options *options,
-                       ox_err *err);
+ox_status ox_graph_eval(ox_run_results **out, const ox_graph *g, const ox_run_input *in,
+                        size_t n_in, const ox_str *wanted, size_t n_wanted,
+                        const ox_run_options *options, ox_err *err);
 void ox_run_results_close(ox_run_results **r);
 #endif

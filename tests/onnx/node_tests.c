@@ -64,7 +64,7 @@ static ox_status read_item(test *t, const char *path, ox_onnx_kind kind, item *o
  * that is coarser, since the expected values come from other roundings in between. */
 static bool close_enough(ox_dtype t, double got, double want)
 {
-    const double rtol = t == OX_DTYPE_BF16 ? 0x1p-7 : t == OX_DTYPE_F16 ? 0x1p-9 : 1e-3;
+    const double rtol = t == OX_DTYPE_BF16 ? 0x1p-6 : t == OX_DTYPE_F16 ? 0x1p-9 : 1e-3;
     if (isnan(want) || isnan(got)) return isnan(want) && isnan(got);
     if (isinf(want) || isinf(got)) return want >= got && want <= got;
     return fabs(got - want) <= 1e-7 + rtol * fabs(want);
