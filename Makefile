@@ -9,8 +9,23 @@ MAKEFLAGS += --no-print-directory
 
 ## all: build the library, the command line and the tests
 all:
-	@$(call CONFIGURE,$(BUILD),)
+	@$(call CONFIGURE,$(BUILD),-DOXGEN_TESTS=ON)
 	@cmake --build $(BUILD) -j $(JOBS)
+## app: build the command line only (no test packages needed)
+app:
+	@$(call CONFIGURE,$(BUILD),-DOXGEN_TESTS=OFF)
+	@cmake --build $(BUILD) -j $(JOBS) --target oxgen_cli
+## demo: build, fetch a small model, chat with it; MODEL=path uses yours
+demo:
+	@tools/demo
+## test: everything that needs no GPU (quick + ONNX node tests + end to end), totals on the last line
+test: test-packages all
+	@tools/run-tests --build $(BUILD) --python "$$(tools/venv)" --model "$$(tools/get-model build/models)"
+## test-all: test + whole models against transformers (several GB of Python packages)
+test-all: test-packages all
+	@tools/run-tests --all --build $(BUILD) --python "$$(tools/venv tools/requirements-all.txt)" --model "$$(tools/get-model build/models)"
+test-packages:
+	@tools/need-packages gcc g++ make cmake pkg-config libc6-dev libpcre2-dev libutf8proc-dev libedit-dev libcmocka-dev python3-venv
 ## quick: unit tests and every kernel row on every tier of this machine (under a minute)
 quick: all
 	@ctest --test-dir $(BUILD) -L quick -j $(JOBS) --output-on-failure | tail -n 40
@@ -41,4 +56,4 @@ clean:
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  %-12s %s\n", $$1, $$2 }'
-.PHONY: all quick ktest check asan all-asan node-tests clean help
+.PHONY: all app demo test test-all test-packages quick ktest check asan all-asan node-tests clean help
