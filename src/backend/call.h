@@ -38,7 +38,7 @@ enum { OX_CALL_WEIGHTS = 8, OX_CALL_INPUTS = 3, OX_CLASS_COUNT = 3 };
 /* Shape classes: what the kernel rows of a call are picked for. All rows of a family agree bit for
  * bit where the numeric policy promises it, so the class never changes a result there. */
 typedef enum ox_shape_class { OX_CLASS_ONE, OX_CLASS_FEW, OX_CLASS_MANY } ox_shape_class;
-enum { OX_FEW_ROWS = 8, OX_MANY_ROWS = 256, OX_WANTED_ROWS = 32 };
+enum { OX_FEW_ROWS = 8, OX_MANY_ROWS = 256, OX_WANTED_ROWS = 64 };
 
 static inline ox_shape_class ox_class_of_rows(int32_t rows)
 {
