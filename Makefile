@@ -50,6 +50,15 @@ node-tests: all
 	@test -d $(NODE_TESTS) || $(PYTHON) tools/gen_node_tests.py $(NODE_TESTS)
 	@$(BUILD)/tests/node_tests $(NODE_TESTS)
 
+## install: into PREFIX (default /usr/local), below DESTDIR when set
+PREFIX ?= /usr/local
+install:
+	@$(call CONFIGURE,$(BUILD),-DCMAKE_INSTALL_PREFIX=$(PREFIX))
+	@cmake --build $(BUILD) -j $(JOBS)
+	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) >/dev/null && echo "installed into $(DESTDIR)$(PREFIX)"
+## dist: a source and a binary archive in build/dist
+dist: all
+	@tools/dist $(BUILD)
 ## clean: remove build output
 clean:
 	@rm -rf build
