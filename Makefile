@@ -59,6 +59,10 @@ install:
 ## dist: a source and a binary archive in build/dist
 dist: all
 	@tools/dist $(BUILD)
+## bench: build the measuring programs into $(BUILD)/bench
+.PHONY: bench
+bench: all
+	@cmake --build $(BUILD) --target bench -j $(JOBS)
 ## clean: remove build output
 clean:
 	@rm -rf build

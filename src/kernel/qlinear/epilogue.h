@@ -2,6 +2,7 @@
  * the simd/ vocabulary; include a simd header first. Shared by qlinear and qexact, all tiers. */
 #ifndef OX_KERNEL_QLINEAR_EPILOGUE_H
 #define OX_KERNEL_QLINEAR_EPILOGUE_H
+#include "base/compiler.h"
 #include "kernel/act/lanes.h"
 #include "kernel/qlinear/qlinear.h"
 
@@ -24,23 +25,39 @@ static vf activate(ox_qlinear_act act, vf x)
     return x;
 }
 
+/* 16 columns from `col` on, n of them real (a constant 16 but at the edge). */
+OX_INLINE void finish_lanes(const ox_qlinear_args *a, size_t col, size_t n, size_t r, vf v, vf u)
+{
+    if (a->bias) v = vf_add(v, n == VF_N ? vf_load(a->bias + col) : vf_load_n(a->bias + col, n));
+    if (a->act) v = activate(a->act, v);
+    if (a->w->pairs) {
+        const float *bias = a->bias ? a->bias + a->w->n_out + col : NULL;
+        if (bias) u = vf_add(u, n == VF_N ? vf_load(bias) : vf_load_n(bias, n));
+        v = vf_mul(v, u);
+    }
+    if (a->add) {
+        const float *add = a->add + r * a->ldadd + col;
+        v = vf_add(v, n == VF_N ? vf_load(add) : vf_load_n(add, n));
+    }
+    float *y = a->y + r * a->ldy + col;
+    if (n == VF_N)
+        vf_store(y, v);
+    else
+        vf_store_n(y, v, n);
+}
+
 /* Row r, columns 32*unit ... of y out of c[32] (and up[32] with pairs). */
 static void finish_row(const ox_qlinear_args *a, size_t unit, size_t r, const float *c,
                        const float *up)
 {
     const size_t first = unit * OX_QPACK_COLS, n_out = a->w->n_out;
     for (size_t i = 0; i < OX_QPACK_COLS && first + i < n_out; i += VF_N) {
-        const size_t col = first + i, n = n_out - col < VF_N ? n_out - col : VF_N;
-        vf v = vf_load(c + i);
-        if (a->bias) v = vf_add(v, vf_load_n(a->bias + col, n));
-        if (a->act) v = activate(a->act, v);
-        if (a->w->pairs) {
-            vf u = vf_load(up + i);
-            if (a->bias) u = vf_add(u, vf_load_n(a->bias + n_out + col, n));
-            v = vf_mul(v, u);
-        }
-        if (a->add) v = vf_add(v, vf_load_n(a->add + r * a->ldadd + col, n));
-        vf_store_n(a->y + r * a->ldy + col, v, n);
+        const size_t col = first + i;
+        const vf v = vf_load(c + i), u = a->w->pairs ? vf_load(up + i) : v;
+        if (n_out - col >= VF_N)
+            finish_lanes(a, col, VF_N, r, v, u);
+        else
+            finish_lanes(a, col, n_out - col, r, v, u);
     }
 }
 #endif

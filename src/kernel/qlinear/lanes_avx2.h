@@ -24,6 +24,10 @@ static inline void qi_store(void *p, qi v)
 {
     _mm256_storeu_si256(p, v);
 }
+static inline qi qi_load_n(const void *p, size_t n) /* the first n words (at most QW), then zeros */
+{
+    return _mm256_maskload_epi32(p, vf_mask_((int)n));
+}
 static inline qi qi_load_u8(const void *p) /* one byte a lane */
 {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(p));
@@ -67,6 +71,10 @@ static inline qf qf_mul(qf a, qf b)
 static inline qf qf_fma(qf a, qf b, qf c) /* a*b + c */
 {
     return _mm256_fmadd_ps(a, b, c);
+}
+static inline qf qf_of_bits(qi v)
+{
+    return _mm256_castsi256_ps(v);
 }
 static inline qf qf_of_int(qi v)
 {

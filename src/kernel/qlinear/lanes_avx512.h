@@ -4,7 +4,7 @@
 #include "simd/avx512.h"
 
 /* Columns a register; rows and registers of columns held at once by the small and large loops. */
-enum { QW = 16, SMALL_ROWS = 8, SMALL_REGS = 2, LARGE_ROWS = 8, LARGE_REGS = 2 };
+enum { QW = 16, SMALL_ROWS = 8, SMALL_REGS = 2, LARGE_ROWS = 6, LARGE_REGS = 2 };
 typedef __m512i qi;
 typedef __m512 qf;
 
@@ -23,6 +23,10 @@ static inline qi qi_load(const void *p)
 static inline void qi_store(void *p, qi v)
 {
     _mm512_storeu_si512(p, v);
+}
+static inline qi qi_load_n(const void *p, size_t n) /* the first n words (at most QW), then zeros */
+{
+    return _mm512_maskz_loadu_epi32((__mmask16)(n < QW ? (1u << n) - 1u : 0xffffu), p);
 }
 static inline qi qi_load_u8(const void *p) /* one byte a lane */
 {
@@ -67,6 +71,10 @@ static inline qf qf_mul(qf a, qf b)
 static inline qf qf_fma(qf a, qf b, qf c) /* a*b + c */
 {
     return _mm512_fmadd_ps(a, b, c);
+}
+static inline qf qf_of_bits(qi v)
+{
+    return _mm512_castsi512_ps(v);
 }
 static inline qf qf_of_int(qi v)
 {

@@ -1,0 +1,11 @@
+# bench/x.c is a measuring program, built by `make bench` for the machine at hand only.
+file(GLOB bench_sources CONFIGURE_DEPENDS bench/*_bench.c)
+add_custom_target(bench)
+foreach(f ${bench_sources})
+  get_filename_component(name ${f} NAME_WE)
+  add_executable(${name} EXCLUDE_FROM_ALL ${f})
+  target_compile_options(${name} PRIVATE ${OXGEN_REQUIRED_FLAGS} -O2 -march=native)
+  target_link_libraries(${name} PRIVATE oxgen_static)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+  add_dependencies(bench ${name})
+endforeach()
