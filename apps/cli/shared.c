@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "base/fs.h"
+#include "base/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -140,17 +141,7 @@ ox_status cli_read_text(ox_buf *out, const char *path, ox_err *err)
 
 void cli_json_str(ox_buf *out, const char *s, size_t n)
 {
-    ox_buf_put_c(out, '"');
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char c = (unsigned char)s[i];
-        if (c == '"' || c == '\\')
-            ox_buf_printf(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            ox_buf_printf(out, "\\u%04x", c);
-        else
-            ox_buf_put_c(out, (char)c);
-    }
-    ox_buf_put_c(out, '"');
+    ox_json_quote(out, (ox_str){s, n});
 }
 
 static void put_message(ox_buf *out, const char *role, const char *content)
