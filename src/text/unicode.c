@@ -163,7 +163,7 @@ bool ox_char_is_other(uint32_t c)
 {
     if (c < 0x7f) return c < 0x20;
     const utf8proc_category_t k = category(c);
-    return k == UTF8PROC_CATEGORY_CN || k >= UTF8PROC_CATEGORY_CC;
+    return k >= UTF8PROC_CATEGORY_CC;
 }
 
 void ox_char_put_lower(ox_buf *out, uint32_t c)

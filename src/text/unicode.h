@@ -46,7 +46,7 @@ bool ox_char_is_numeric(uint32_t c);         /* N */
 bool ox_char_is_punct(uint32_t c);           /* P, and all ASCII punctuation and symbols */
 bool ox_char_is_mark(uint32_t c);            /* M */
 bool ox_char_is_mark_nonspacing(uint32_t c); /* Mn */
-bool ox_char_is_other(uint32_t c);           /* C: control, format, private use, not assigned */
+bool ox_char_is_other(uint32_t c);           /* C without Cn: control, format, private use */
 /* Full lower case: one character may become two. */
 void ox_char_put_lower(ox_buf *out, uint32_t c);
 #endif

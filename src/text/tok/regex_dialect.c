@@ -15,7 +15,11 @@
     "1fff}"                                                                                        \
     "\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}"                 \
     "\\x{3001}-\\x{10ffff}"
-#define WORD "\\p{L}\\p{M}\\p{N}\\p{Pc}"
+#define WORD                                                                                       \
+    "\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"           \
+    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}"
+/* Outside of classes the engine also counts six characters of Latin-1 as parts of words. */
+#define WORD_ALONE "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}" WORD
 #define HEX "A-Fa-f0-9"
 
 enum { MAX_DEPTH = 100, MAX_OPERANDS = 16 };
@@ -199,7 +203,10 @@ static ox_status class_items(translator *t, ox_buf *plain, ox_buf *nested, ox_bu
         } else if (looking_at(t, "[:")) {
             const size_t end = ox_str_find(t->in, OX_STR(":]"), t->at);
             if (end == SIZE_MAX) return fail(t, "a class is not closed");
-            ox_buf_put(plain, t->in.p + t->at, end + 2 - t->at);
+            if (looking_at(t, "[:punct:]"))
+                ox_buf_put_z(plain, "\\p{P}\\p{S}");
+            else
+                ox_buf_put(plain, t->in.p + t->at, end + 2 - t->at);
             t->at = end + 2;
         } else if (c == '[') {
             if (nested->n) ox_buf_put_c(nested, '|');
@@ -250,12 +257,14 @@ static ox_status escape(translator *t, ox_buf *out)
         const char *text;
     } known[] = {{'s', "[" SPACE "]"},
                  {'S', "[^" SPACE "]"},
-                 {'w', "[" WORD "]"},
-                 {'W', "[^" WORD "]"},
+                 {'w', "[" WORD_ALONE "]"},
+                 {'W', "[^" WORD_ALONE "]"},
                  {'h', "[" HEX "]"},
                  {'H', "[^" HEX "]"},
-                 {'b', "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))"},
-                 {'B', "(?:(?<=[" WORD "])(?=[" WORD "])|(?<![" WORD "])(?![" WORD "]))"}};
+                 {'b', "(?:(?<=[" WORD_ALONE "])(?![" WORD_ALONE "])|(?<![" WORD_ALONE
+                       "])(?=[" WORD_ALONE "]))"},
+                 {'B', "(?:(?<=[" WORD_ALONE "])(?=[" WORD_ALONE "])|(?<![" WORD_ALONE
+                       "])(?![" WORD_ALONE "]))"}};
     const char c = peek(t, 1);
     for (size_t i = 0; i < OX_COUNT(known); i++) {
         if (c != known[i].letter) continue;
