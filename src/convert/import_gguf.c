@@ -2,6 +2,7 @@
  * views of its mapping. */
 #include "convert/import.h"
 
+#include "convert/gguf_vocab.h"
 #include "convert/import_internal.h"
 
 typedef struct lookup {
@@ -61,10 +62,33 @@ static ox_status read_ends(ox_source *s, const ox_gguf *g, ox_err *err)
     return OX_OK;
 }
 
+/* A tokenizer of an unknown kind is a warning: ids can still be run. */
+static ox_status read_tokenizer(ox_source *s, const ox_gguf *g, ox_err *err)
+{
+    ox_buf json = {0}, config = {0};
+    ox_err why = OX_ERR_INIT;
+    ox_status st = ox_gguf_tokenizer(g, &json, &config, &why);
+    if (st == OX_UNSUPPORTED) {
+        st = ox_source_warn(s, "%s; only token ids can be used", why.msg);
+        goto fail;
+    }
+    if (st) {
+        OX_FAIL(err, st, "%s", why.msg);
+        goto fail;
+    }
+    OX_TRY_GOTO(ox_import_copy(s, ox_buf_view(&json), &s->facts.tokenizer_json, err));
+    OX_TRY_GOTO(ox_import_copy(s, ox_buf_view(&config), &s->facts.tokenizer_config, err));
+fail:
+    ox_buf_deinit(&json);
+    ox_buf_deinit(&config);
+    return st;
+}
+
 static ox_status read_facts(ox_source *s, const ox_gguf *g, ox_err *err)
 {
     ox_facts *f = &s->facts;
     OX_TRY(read_ends(s, g, err));
+    OX_TRY(read_tokenizer(s, g, err));
     const int64_t bos = ox_gguf_i64(g, "tokenizer.ggml.bos_token_id", -1);
     f->bos = bos >= 0 && bos < f->vocab_size ? (int32_t)bos : -1;
     OX_TRY(ox_import_copy(s, ox_gguf_str(g, "general.name"), &f->name, err));
