@@ -1,0 +1,14 @@
+/* Reference: the obvious loops. */
+#include "kernel/probe/probe.h"
+
+void ox_probe_ref(ox_probe_args *a, size_t begin, size_t end)
+{
+    for (int lane = 0; lane < 8; lane++)
+        a->out[lane] = 0;
+    for (size_t i = begin; i < end; i++)
+        a->out[i % 8] ^= a->words[i];
+    volatile int32_t sum = 0;
+    for (size_t r = 0; r < a->repeats; r++)
+        sum = sum + (int32_t)(r & 127) * 3;
+    a->ops = 2.0 * (double)a->repeats;
+}
