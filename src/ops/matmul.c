@@ -304,6 +304,74 @@ ox_status ox_op_eval_qlinear_matmul(ox_op_ctx *c)
     return OX_OK;
 }
 
+/* float = a_scale * b_scale * (A - a_zero)(B - b_zero) + bias; scales of B one, or one a column. */
+static ox_status scaled_product(ox_op_ctx *c, const int64_t *a, const int64_t *b, const mm *p,
+                                double a_scale, const ox_tensor *b_scale, const ox_tensor *bias,
+                                ox_dtype t)
+{
+    double *sb, *add = NULL;
+    ox_tensor *y;
+    void *out;
+    const size_t nb = ox_op_size(b_scale), n = (size_t)p->n;
+    if ((nb != 1 && nb != n) || (bias && ox_op_size(bias) != n))
+        return OP_FAIL(c, "scales or bias do not fit %zu columns", n);
+    OX_TRY(ox_op_doubles(c, b_scale, &sb));
+    if (bias) OX_TRY(ox_op_doubles(c, bias, &add));
+    OX_TRY(ox_op_out(c, 0, t, p->out_rank, p->out, &y));
+    OX_TRY(ox_op_temp(c, ox_op_size(y), sizeof(int64_t), &out));
+    OX_TRY(batches(c, p, a, b, out, true));
+    ox_lane *v = out;
+    for (size_t i = 0; i < ox_op_size(y); i++)
+        v[i].f = (double)v[i].i * a_scale * sb[nb == 1 ? 0 : i % n] + (add ? add[i % n] : 0);
+    ox_lane_store(t, y->data, 0, ox_op_size(y), v);
+    return OX_OK;
+}
+
+ox_status ox_op_eval_matmul_integer_to_float(ox_op_ctx *c)
+{
+    const ox_tensor *scale = ox_op_in(c, 2);
+    mm p = {0};
+    double *sa;
+    int64_t *a, *b;
+    OX_TRY(plan(c, ox_op_in(c, 0), ox_op_in(c, 1), &p));
+    OX_TRY(minus_zero(c, ox_op_in(c, 0), ox_op_in(c, 4), true, &a));
+    OX_TRY(minus_zero(c, ox_op_in(c, 1), ox_op_in(c, 5), false, &b));
+    if (ox_op_size(scale) != 1) return OP_FAIL(c, "needs one scale of A");
+    OX_TRY(ox_op_doubles(c, scale, &sa));
+    return scaled_product(c, a, b, &p, sa[0], ox_op_in(c, 3), ox_op_in(c, 6), scale->dtype);
+}
+
+/* A is quantised to uint8 as DynamicQuantizeLinear does it. */
+ox_status ox_op_eval_dynamic_quantize_matmul(ox_op_ctx *c)
+{
+    const ox_tensor *x = ox_op_in(c, 0);
+    mm p = {0};
+    int64_t *b, *a;
+    void *q;
+    float lo = 0, hi = 0;
+    const float *v = x->data;
+    const size_t n = ox_op_size(x);
+    if (x->dtype != OX_DTYPE_F32) return OP_FAIL(c, "needs float32");
+    OX_TRY(plan(c, x, ox_op_in(c, 1), &p));
+    OX_TRY(minus_zero(c, ox_op_in(c, 1), ox_op_in(c, 3), false, &b));
+    OX_TRY(ox_op_temp(c, n, sizeof(int64_t), &q));
+    a = q;
+    for (size_t i = 0; i < n; i++) {
+        lo = v[i] < lo ? v[i] : lo;
+        hi = v[i] > hi ? v[i] : hi;
+    }
+    float s = (hi - lo) / 255;
+    if (!(s > 0)) s = 1;
+    float zero = nearbyintf(-lo / s);
+    zero = zero < 0 ? 0 : zero > 255 ? 255 : zero;
+    for (size_t i = 0; i < n; i++) {
+        float k = nearbyintf(v[i] / s) + zero;
+        k = !(k > 0) ? 0 : k > 255 ? 255 : k;
+        a[i] = (int64_t)(k - zero);
+    }
+    return scaled_product(c, a, b, &p, (double)s, ox_op_in(c, 2), ox_op_in(c, 4), OX_DTYPE_F32);
+}
+
 ox_status ox_op_eval_det(ox_op_ctx *c)
 {
     const ox_tensor *x = ox_op_in(c, 0);
