@@ -30,6 +30,13 @@ OX_API const char *ox_machine_cpu(void);
 OX_API ox_status ox_machine_tier(const char **name, ox_err *err);
 OX_API int32_t ox_machine_cpus(void);
 
+/* What one token costs: bytes of weights a decode step reads, bytes of cache it reads per position,
+ * and operations of its matrix products without and with the logits (a multiply-add is two). */
+typedef struct ox_model_cost {
+    double weight_bytes, kv_bytes_per_position, ops, ops_with_logits;
+} ox_model_cost;
+OX_API ox_status ox_model_cost_of(const ox_model *m, ox_model_cost *out, ox_err *err);
+
 /* Roofs, measured now: bytes a second of a read of `bytes` with n_threads; int8 operations a second. */
 OX_API ox_status ox_roof_read(size_t bytes, int32_t n_threads, double seconds, double *bytes_per_s,
                               ox_err *err);

@@ -22,6 +22,9 @@ OX_API ox_status ox_session_append(ox_session *s, const int32_t *ids, size_t n, 
 /* Logits [vocab] after the last token; owned by the session, valid until its next call. NULL before
  * the first append. */
 OX_API const float *ox_session_logits(const ox_session *s);
+/* One token for each of n sessions of the same model, computed together; each session then holds its
+ * own logits. A session's result does not depend on who shares the step. n <= 64, all different. */
+OX_API ox_status ox_sessions_step(ox_session *const *sessions, const int32_t *ids, size_t n, ox_err *err);
 OX_API size_t ox_session_length(const ox_session *s);
 OX_API const int32_t *ox_session_ids(const ox_session *s);
 /* Keeps the first n tokens. Logits are gone until the next append. */

@@ -23,6 +23,24 @@ ox_status ox_model_plan_text(const ox_model *m, char **text, ox_err *err)
     return hand_over(&b, text, err);
 }
 
+ox_status ox_model_cost_of(const ox_model *m, ox_model_cost *out, ox_err *err)
+{
+    *out = (ox_model_cost){0};
+    if (!m->plan)
+        return OX_FAIL(err, OX_UNSUPPORTED, "the graph runs operator by operator: its cost is unknown");
+    for (size_t i = 0; i < m->plan->calls.n; i++) {
+        const ox_call *c = &m->plan->calls.p[i];
+        for (int32_t k = 0; k < c->n_weights; k++) {
+            const double ops = 2.0 * (double)c->weights[k]->rows * (double)c->weights[k]->cols;
+            out->ops_with_logits += ops;
+            if (!c->wanted) out->ops += ops;
+        }
+    }
+    out->weight_bytes = (double)ox_model_weight_bytes(m);
+    out->kv_bytes_per_position = (double)ox_model_kv_bytes_per_token(m);
+    return OX_OK;
+}
+
 size_t ox_kernel_count(void)
 {
     size_t n = 0;

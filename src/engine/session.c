@@ -101,6 +101,55 @@ static ox_status keep_logits(void *user, size_t position, const float *logits, s
     return OX_OK;
 }
 
+static ox_status reserve_all(ox_session *const *sessions, size_t n, const int32_t *ids, ox_err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        ox_session *s = sessions[i];
+        if (s->model != sessions[0]->model)
+            return OX_FAIL(err, OX_BAD_ARGUMENT, "sessions of one step must share their model");
+        OX_TRY(check_ids(s, &ids[i], 1, err));
+        OX_TRY(ox_kv_seq_reserve(&s->kv, s->kv.n_positions + 1, err));
+        if (!ox_vec_reserve(&s->ids, s->ids.n + 1))
+            return OX_FAIL(err, OX_NO_MEMORY, "no memory for the token history");
+    }
+    return OX_OK;
+}
+
+ox_status ox_sessions_step(ox_session *const *sessions, const int32_t *ids, size_t n, ox_err *err)
+{
+    int32_t pos[OX_WANTED_ROWS], row[OX_WANTED_ROWS];
+    void *const *tables[OX_WANTED_ROWS];
+    int32_t total = 0;
+
+    if (!n || n > OX_WANTED_ROWS)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "%zu sessions in a step; expected 1 to %d", n,
+                       OX_WANTED_ROWS);
+    ox_model *m = sessions[0]->model;
+    if (m->interp) {
+        for (size_t i = 0; i < n; i++)
+            OX_TRY(ox_session_append(sessions[i], &ids[i], 1, 0, NULL, NULL, err));
+        return OX_OK;
+    }
+    OX_TRY(reserve_all(sessions, n, ids, err));
+    for (size_t i = 0; i < n; i++) {
+        const ox_kv_seq *kv = &sessions[i]->kv;
+        row[i] = (int32_t)i;
+        pos[i] = (int32_t)kv->n_positions;
+        tables[i] = kv->table.p;
+        if (pos[i] + 1 > total) total = pos[i] + 1;
+    }
+    const ox_step s = {.rows = (int32_t)n, .ids = ids, .pos = pos, .seq = row, .tables = tables,
+                       .total = total, .n_wanted = (int32_t)n, .wanted = row};
+    const float *logits = ox_exec_run(m->exec, &s, m->kv);
+    for (size_t i = 0; i < n; i++) {
+        ox_session *one = sessions[i];
+        one->kv.n_positions++;
+        one->ids.p[one->ids.n++] = ids[i];
+        OX_TRY(keep_logits(one, 0, logits + i * (size_t)m->plan->vocab, (size_t)m->plan->vocab));
+    }
+    return OX_OK;
+}
+
 static size_t largest_chunk(const ox_session *s, size_t asked, size_t most)
 {
     if (s->model->interp && !asked) return SIZE_MAX; /* one call of the graph a prompt */
