@@ -1,5 +1,5 @@
-/* export.c - see export.h: the folder as a whole. Everything is written into DIR.partial-XXXXXXXX
- * beside DIR, whose name is a hash of what would be written: a run that was killed leaves it with a
+/* export.c - see export.h: the folder as a whole. Everything is written into DIR.partial-HASH
+ * beside DIR, HASH being of what would be written: a run that was killed leaves it with a
  * note of how far it came, and the next run of the same conversion goes on from there. A run that
  * fails or is stopped removes it. */
 #include "convert/export_internal.h"
