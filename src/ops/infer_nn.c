@@ -181,3 +181,73 @@ ox_status ox_op_infer_multi_head_attention(ox_infer_ctx *c)
     set4(c, 2, q->dtype, pv);
     return OX_OK;
 }
+
+/* ---- windows over space ---- */
+
+static int64_t attr_at(const ox_infer_ctx *c, const char *name, int32_t i, int64_t otherwise)
+{
+    const ox_attr *a = ox_node_attr(c->node, name);
+    return a && a->type == OX_ATTR_INTS && (size_t)i < a->n ? a->ints[i] : otherwise;
+}
+
+/* Output length of axis k of a window of `size`; unknown input lengths stay unknown. */
+static int64_t window_length(const ox_infer_ctx *c, int64_t d, int64_t size, int32_t k,
+                             int32_t space)
+{
+    const ox_str pad = ox_node_str(c->node, "auto_pad", "NOTSET");
+    const int64_t stride = attr_at(c, "strides", k, 1), dilation = attr_at(c, "dilations", k, 1);
+    if (d < 0 || size < 1 || stride < 1 || dilation < 1 || d > INT32_MAX || size > INT32_MAX ||
+        dilation > INT32_MAX)
+        return OX_DIM_UNKNOWN;
+    const int64_t extent = (size - 1) * dilation + 1;
+    if (ox_str_starts(pad, OX_STR("SAME"))) return (d + stride - 1) / stride;
+    int64_t all = d;
+    if (!ox_str_is(pad, "VALID"))
+        all += attr_at(c, "pads", k, 0) + attr_at(c, "pads", k + space, 0);
+    if (all < extent || ox_node_int(c->node, "ceil_mode", 0)) return OX_DIM_UNKNOWN;
+    return (all - extent) / stride + 1;
+}
+
+ox_status ox_op_infer_conv(ox_infer_ctx *c)
+{
+    const bool quantised = ox_str_is(c->node->op_type, "QLinearConv");
+    const bool integer = ox_str_is(c->node->op_type, "ConvInteger");
+    const ox_op_info *x = ox_infer_in(c, 0), *w = ox_infer_in(c, quantised ? 3 : 1),
+                     *z = ox_infer_in(c, 7);
+    int64_t dims[OX_RANK_MAX];
+    if (!x || !w) return OX_OK;
+    const ox_dtype t = integer     ? OX_DTYPE_I32
+                       : quantised ? (z ? z->dtype : OX_DTYPE_NONE)
+                                   : x->dtype;
+    ox_infer_set(c, 0, t, -1, NULL);
+    if (x->rank < 3 || w->rank != x->rank) return OX_OK;
+    dims[0] = x->dims[0];
+    dims[1] = w->dims[0];
+    for (int32_t i = 2; i < x->rank; i++) {
+        const int64_t size = attr_at(c, "kernel_shape", i - 2, w->dims[i]);
+        dims[i] = window_length(c, x->dims[i], size, i - 2, x->rank - 2);
+    }
+    ox_infer_set(c, 0, t, x->rank, dims);
+    return OX_OK;
+}
+
+ox_status ox_op_infer_pool(ox_infer_ctx *c)
+{
+    const ox_op_info *x = ox_infer_in(c, 0);
+    const bool global = ox_str_starts(c->node->op_type, OX_STR("Global"));
+    int64_t dims[OX_RANK_MAX];
+    if (!x) return OX_OK;
+    ox_infer_set(c, 0, x->dtype, -1, NULL);
+    ox_infer_set(c, 1, OX_DTYPE_I64, -1, NULL);
+    if (x->rank < 3) return OX_OK;
+    for (int32_t i = 0; i < x->rank; i++) {
+        dims[i] = x->dims[i];
+        if (i >= 2 && global) dims[i] = 1;
+        if (i >= 2 && !global)
+            dims[i] = window_length(c, x->dims[i], attr_at(c, "kernel_shape", i - 2, -1), i - 2,
+                                    x->rank - 2);
+    }
+    ox_infer_set(c, 0, x->dtype, x->rank, dims);
+    ox_infer_set(c, 1, OX_DTYPE_I64, x->rank, dims);
+    return OX_OK;
+}
