@@ -1,6 +1,7 @@
 # make help lists the habits. CMake does the building; this file names what people do.
 BUILD ?= build/release
 comma := ,
+FUZZ_CC ?= clang-14
 JOBS ?= $(shell nproc)
 CCACHE := $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache)
 GENERATOR := $(if $(shell command -v ninja),-G Ninja)
@@ -63,10 +64,21 @@ dist: all
 .PHONY: bench
 bench: all
 	@cmake --build $(BUILD) --target bench -j $(JOBS)
+
+## fuzz: TARGET=name SECONDS=n runs one fuzz target (clang); findings land in build/fuzz/found
+SECONDS ?= 60
+fuzz:
+	@[ -n "$(TARGET)" ] || { echo "make fuzz TARGET=name [SECONDS=n]; targets:"; ls tests/fuzz | grep -v '\.c$$'; exit 2; }
+	@CC=$(FUZZ_CC) $(call CONFIGURE,build/fuzz,-DOXGEN_FUZZER=ON -DOXGEN_SANITIZE=address$(comma)undefined)
+	@cmake --build build/fuzz -j $(JOBS) --target fuzz.$(TARGET)
+	@mkdir -p build/fuzz/corpus/$(TARGET) build/fuzz/found
+	@nice build/fuzz/tests/fuzz.$(TARGET) -max_total_time=$(SECONDS) -max_len=65536 -timeout=10 -rss_limit_mb=2048 \
+	  -print_final_stats=1 -artifact_prefix=build/fuzz/found/$(TARGET)- build/fuzz/corpus/$(TARGET) tests/fuzz/$(TARGET)
+
 ## clean: remove build output
 clean:
 	@rm -rf build
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  %-12s %s\n", $$1, $$2 }'
-.PHONY: all app demo test test-all test-packages quick ktest check asan all-asan node-tests clean help
+.PHONY: all app demo test test-all test-packages quick ktest check asan all-asan node-tests fuzz clean help

@@ -16,6 +16,12 @@ if(OXGEN_SANITIZE)
   add_link_options(-fsanitize=${OXGEN_SANITIZE})
 endif()
 
+option(OXGEN_FUZZER "link the fuzz targets with libFuzzer (clang)" OFF)
+if(OXGEN_FUZZER)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  list(REMOVE_ITEM OXGEN_REQUIRED_FLAGS -Werror) # gcc's warnings are the ones that count
+endif()
+
 set(OXGEN_AVX2 -mavx2 -mfma -mf16c -mbmi2)
 set(OXGEN_AVX512 ${OXGEN_AVX2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vbmi -mprefer-vector-width=512)
 
@@ -38,6 +44,11 @@ function(oxgen_isa_flags)
     else()
       continue()
     endif()
-    set_source_files_properties(${f} PROPERTIES COMPILE_OPTIONS "${flags};-O3")
+    if(OXGEN_FUZZER)
+      list(APPEND flags -fno-sanitize=all -O1) # kernels are not fuzzed, and slow to compile so
+    else()
+      list(APPEND flags -O3)
+    endif()
+    set_source_files_properties(${f} PROPERTIES COMPILE_OPTIONS "${flags}")
   endforeach()
 endfunction()
