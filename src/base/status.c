@@ -32,10 +32,10 @@ ox_status ox_fail_at(ox_err *err, const char *where, ox_status st, const char *f
 
 void ox_err_prefix(ox_err *err, const char *fmt, ...)
 {
-    char old[OX_ERR_MAX];
+    char old[OX_ERR_MAX - 2]; /* room for ": " */
 
     if (!err || err->status == OX_OK) return;
-    memcpy(old, err->msg, sizeof(old));
+    snprintf(old, sizeof(old), "%.*s", (int)sizeof(old) - 1, err->msg);
     va_list ap;
     va_start(ap, fmt);
     const int n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);

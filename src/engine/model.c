@@ -175,7 +175,8 @@ static ox_status open_graph(ox_model *m, const ox_model_options *o, ox_err *err)
     OX_TRY(ox_team_open(&m->team, m->n_threads, err));
     if (!ox_graph_is_terms(s->graph)) {
         const ox_opt_ports ports = {s->in_ids,    s->in_mask,    s->in_positions,  s->in_past_k,
-                                    s->in_past_v, s->out_logits, s->out_present_k, s->out_present_v};
+                                    s->in_past_v, s->out_logits, s->out_present_k, s->out_present_v,
+                                    s->facts.context_length};
         OX_TRY(ox_opt_run(s->graph, &ports, &s->arena, &m->opt, err));
     } else {
         m->opt.is_terms = true;

@@ -34,6 +34,47 @@ static ox_dtype cache_type(ox_dtype t)
     return ox_dtype_is_float(t) ? t : OX_DTYPE_F16;
 }
 
+bool ox_opt_attend_keys(ox_opt *o, ox_opt_attend *a, int64_t n_heads)
+{
+    const ox_appended *k = a->k.kv, *v = a->v.kv;
+    const int32_t repeat = k ? k->repeat : 1;
+    if (!k != !v ||
+        (k && (k->repeat != v->repeat || ox_value_is(k->past) != ox_value_is(v->past)))) {
+        (void)ox_opt_refuse(o, "keys and values are treated differently");
+        return false;
+    }
+    if (a->k.last <= 0 || a->v.last <= 0 || a->k.width / a->k.last != a->v.width / a->v.last ||
+        a->k.width / a->k.last * repeat != n_heads) {
+        (void)ox_opt_refuse(o, "keys and values have other heads than the operator says");
+        return false;
+    }
+    a->term.n_kv_heads = a->k.width / a->k.last;
+    a->k.kv = a->v.kv = NULL;
+    if (!k || !ox_value_is(k->past)) return true;
+    if (ox_value_is(a->past_k) || ox_value_is(a->past_v)) {
+        (void)ox_opt_refuse(o, "it has two pasts");
+        return false;
+    }
+    a->past_k = k->past;
+    a->past_v = v->past;
+    a->present_k = k->present;
+    a->present_v = v->present;
+    return true;
+}
+
+ox_status ox_opt_attend_mask(ox_opt *o, ox_opt_attend *a, ox_value_id mask, bool is_causal,
+                             bool *ok)
+{
+    ox_masked m = {.known = true};
+    *ok = false;
+    if (ox_value_is(mask)) OX_TRY(ox_opt_mask(o, mask, &m));
+    if (!m.known) return ox_opt_refuse(o, "its mask is more than a causal one with a window");
+    if (!is_causal && !m.causal) return ox_opt_refuse(o, "it is not causal");
+    if (m.window && (!a->term.window || m.window < a->term.window)) a->term.window = m.window;
+    *ok = true;
+    return OX_OK;
+}
+
 ox_status ox_opt_attend_say(ox_opt *o, const ox_node *n, ox_opt_attend *a)
 {
     ox_cache c = {.dtype = OX_DTYPE_NONE};

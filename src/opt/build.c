@@ -20,10 +20,16 @@ ox_status ox_opt_refuse(ox_opt *o, const char *fmt, ...)
     return OX_OK;
 }
 
-ox_saying ox_opt_said(const ox_opt *o, ox_value_id old)
+ox_saying ox_opt_said_keys(const ox_opt *o, ox_value_id old)
 {
     if (!ox_value_is(old)) return (ox_saying){.v = OX_NO_VALUE};
     return o->said[old.i];
+}
+
+ox_saying ox_opt_said(const ox_opt *o, ox_value_id old)
+{
+    const ox_saying s = ox_opt_said_keys(o, old);
+    return s.kv ? (ox_saying){.v = OX_NO_VALUE} : s;
 }
 
 bool ox_opt_in(ox_opt *o, const ox_node *n, uint32_t i, ox_saying *out)
@@ -31,7 +37,16 @@ bool ox_opt_in(ox_opt *o, const ox_node *n, uint32_t i, ox_saying *out)
     const ox_value_id v = ox_node_in(n, i);
     *out = ox_opt_said(o, v);
     if (ox_value_is(out->v)) return true;
-    if (ox_value_is(v) && !ox_value_is(o->now.blame)) o->now.blame = v;
+    if (ox_value_is(v) && !ox_value_is(o->now.blame) && !o->said[v.i].kv) o->now.blame = v;
+    return false;
+}
+
+bool ox_opt_in_keys(ox_opt *o, const ox_node *n, uint32_t i, ox_saying *out)
+{
+    const ox_value_id v = ox_node_in(n, i);
+    *out = ox_opt_said_keys(o, v);
+    if (ox_value_is(out->v) && (!out->kv || out->kv->stage == OX_REPEAT_DONE)) return true;
+    if (ox_value_is(v) && !ox_value_is(out->v) && !ox_value_is(o->now.blame)) o->now.blame = v;
     return false;
 }
 

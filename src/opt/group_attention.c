@@ -82,7 +82,6 @@ ox_status ox_opt_group_attention(ox_opt *o, const ox_node *n)
     if (heads <= 0 || kv <= 0 || heads > 1 << 16 || kv > heads || heads % kv)
         return ox_opt_refuse(o, "num_heads and kv_num_heads do not fit");
     if (!ox_node_int(n, "causal", 1)) return ox_opt_refuse(o, "it is not causal");
-    if (ox_node_has(n, BIAS)) return ox_opt_refuse(o, "it has an attention bias");
     if (ox_node_wants(n, 3) && ox_graph_uses(o->old, n->outputs[3]))
         return ox_opt_refuse(o, "its scores are used");
     a.term.n_heads = (int32_t)heads;
@@ -90,6 +89,8 @@ ox_status ox_opt_group_attention(ox_opt *o, const ox_node *n)
     a.term.scale = ox_node_float(n, "scale", 0.0f);
     a.term.softcap = ox_node_float(n, "softcap", 0.0f);
     a.term.window = window > 0 && window < INT32_MAX ? (int32_t)window : 0;
+    OX_TRY(ox_opt_attend_mask(o, &a, ox_node_in(n, BIAS), true, &ok));
+    if (!ok) return OX_OK;
     OX_TRY(operands(o, n, &a, &ok));
     if (!ok) return OX_OK;
     OX_TRY(sinks_of(o, n, &a.term, &ok));

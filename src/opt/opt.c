@@ -125,7 +125,7 @@ static void explain(const ox_opt *o, ox_opt_report *r, ox_value_id v)
         if (x->kind != OX_VALUE_NODE || x->producer.i < 0) break;
         n = ox_graph_node(o->old, x->producer);
         why = &o->unsaid[x->producer.i];
-        v = why->blame;
+        v = why->reason ? OX_NO_VALUE : why->blame;
     }
     if (!n) return;
     const char *reason = why->reason;
@@ -197,6 +197,8 @@ fail:
     ox_vec_deinit(&o.weights);
     ox_vec_deinit(&o.rotaries);
     ox_vec_deinit(&o.rotary_keys);
+    ox_vec_deinit(&o.masks);
+    ox_vec_deinit(&o.turned);
     return st;
 }
 

@@ -18,6 +18,8 @@
  * fits by type and shape is taken. */
 typedef struct ox_opt_ports {
     ox_str ids, mask, positions, past_k, past_v, logits, present_k, present_v;
+    int64_t n_positions; /* positions the model is made for: length of computed rotary tables; 0 =
+                          * unknown, 8192 */
 } ox_opt_ports;
 
 enum { OX_OPT_PASSES_MAX = 64, OX_OPT_REMAINING_MAX = 8, OX_OPT_REASON = 200 };

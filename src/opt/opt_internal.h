@@ -12,12 +12,21 @@
 #define OX_OPT_INTERNAL_H
 #include "opt/opt.h"
 
+/* Past rows stand before a saying's own: the value is past ++ x, perhaps with every head repeated.
+ */
+typedef struct ox_appended {
+    ox_value_id past, present; /* old graph; absent = no past */
+    int32_t repeat;            /* 1 = as they are */
+    enum { OX_REPEAT_DONE, OX_REPEAT_AXIS, OX_REPEAT_EXPANDED } stage; /* [b, h, 1, t, d] first */
+} ox_appended;
+
 typedef struct ox_saying {
-    ox_value_id v;    /* in the new graph; absent = not said */
-    int32_t width;    /* channels of a row, all heads together */
-    int32_t last;     /* size of the old value's last dimension; divides width */
-    bool heads_first; /* the old value is [batch, width/last, rows, last] */
-    bool last_row;    /* only the last row of each sequence is there */
+    ox_value_id v;         /* in the new graph; absent = not said */
+    int32_t width;         /* channels of a row, all heads together */
+    int32_t last;          /* size of the old value's last dimension; divides width */
+    bool heads_first;      /* the old value is [batch, width/last, rows, last] */
+    bool last_row;         /* only the last row of each sequence is there */
+    const ox_appended *kv; /* NULL = the rows of the step alone; only attention reads others */
 } ox_saying;
 
 /* Why a node is not said: an operand that is not said either, or a sentence. */
@@ -25,6 +34,20 @@ typedef struct ox_unsaid {
     ox_value_id blame; /* in the old graph */
     const char *reason;
 } ox_unsaid;
+
+/* What is known about an attention mask of the old graph. */
+typedef struct ox_masked {
+    ox_value_id v;
+    bool known, causal; /* known: visible are j <= i (causal) or all, within the window */
+    int32_t window;
+} ox_masked;
+
+/* Rotary tables that the old graph computes from positions. */
+typedef struct ox_turned {
+    ox_value_id cos, sin;
+    bool interleaved;
+    const ox_rotary *rotary; /* NULL = they do not depend on positions alone */
+} ox_turned;
 
 typedef struct ox_opt {
     const ox_graph *old;
@@ -37,7 +60,9 @@ typedef struct ox_opt {
     OX_VEC(ox_weight *) weights;      /* one object for each weight, however often it is used */
     OX_VEC(ox_rotary *) rotaries;
     OX_VEC(const void *) rotary_keys; /* 4 a rotary: the tables' bytes in the file */
-    ox_unsaid now;                    /* of the node being asked */
+    OX_VEC(ox_masked) masks;
+    OX_VEC(ox_turned) turned;
+    ox_unsaid now; /* of the node being asked */
     ox_err *err;
 } ox_opt;
 
@@ -81,8 +106,11 @@ float ox_tensor_f32(const ox_tensor *t, size_t i); /* any float or integer type,
 /* The saying of operand i; false = unsaid, and the node is marked as waiting for it. */
 bool ox_opt_in(ox_opt *o, const ox_node *n, uint32_t i, ox_saying *out);
 bool ox_opt_in_rows(ox_opt *o, const ox_node *n, uint32_t i, ox_saying *out); /* heads not first */
-/* The saying of any old value; absent when unsaid. */
+/* Keys or values of an attention: past rows may stand before the step's. */
+bool ox_opt_in_keys(ox_opt *o, const ox_node *n, uint32_t i, ox_saying *out);
+/* The saying of any old value; absent when unsaid, or with past rows (not _keys). */
 ox_saying ox_opt_said(const ox_opt *o, ox_value_id old);
+ox_saying ox_opt_said_keys(const ox_opt *o, ox_value_id old);
 /* Adds a term; its value has `width` channels. suffix tells a node's terms apart. */
 ox_status ox_opt_term(ox_opt *o, const ox_node *n, const char *suffix, const ox_term *t,
                       const ox_saying *in, size_t n_in, ox_saying *out);
@@ -126,7 +154,32 @@ ox_status ox_opt_rotary(ox_opt *o, ox_value_id cos_value, ox_value_id sin_value,
                         const ox_rotary **out);
 ox_status ox_opt_rotate(ox_opt *o, const ox_node *n, const char *suffix, const ox_rotary *r,
                         int32_t n_heads, ox_saying x, ox_saying *out);
-bool ox_opt_plain_positions(const ox_opt *o, ox_value_id v);
+/* Tables computed in the graph: cos and sin hold, for each row of the step, the angle of its
+ * position for every pair, once or (doubled: for both channels) twice. */
+ox_status ox_opt_rotary_computed(ox_opt *o, ox_value_id cos_value, ox_value_id sin_value,
+                                 bool doubled, bool interleaved, const ox_rotary **out);
+/* v numbers the rows of the step by their positions, whatever computes it. */
+bool ox_opt_plain_positions(ox_opt *o, ox_value_id v);
+
+/* ---- asking the old graph by example (probe.c)
+ *
+ * What depends on nothing but positions and lengths (masks, position ids, angles, shapes) is
+ * recognised by what it computes, not by how: the few nodes behind a value run in the interpreter
+ * for a step of n_rows rows after n_past rows, without padding. */
+
+/* The value's tensor for that step, in `arena`; *out = NULL when it depends on anything else, when
+ * it fails or is too large. */
+ox_status ox_opt_probe(ox_opt *o, ox_value_id v, int64_t n_past, int64_t n_rows, ox_arena *arena,
+                       const ox_tensor **out);
+/* A constant number, or one computed from dimensions that every step has alike. */
+bool ox_opt_number(ox_opt *o, ox_value_id v, float *out);
+/* A constant list, or one computed from shapes for that step. */
+bool ox_opt_shape(ox_opt *o, ox_value_id v, int64_t n_past, int64_t n_rows, int64_t *out,
+                  size_t max, size_t *n);
+/* Dimensions of a said value in that step; 0 = not known. */
+int32_t ox_opt_dims(const ox_opt *o, ox_value_id v, int64_t n_past, int64_t n_rows, int64_t *dims);
+/* What an additive or boolean mask lets through, remembered. */
+ox_status ox_opt_mask(ox_opt *o, ox_value_id v, ox_masked *out);
 
 /* ---- caches and scores shared by the attention operators (attend.c) */
 
@@ -136,6 +189,13 @@ typedef struct ox_opt_attend {
     ox_term term;                                     /* scale, softcap, window, sinks, heads */
 } ox_opt_attend;
 ox_status ox_opt_attend_say(ox_opt *o, const ox_node *n, ox_opt_attend *a);
+/* Takes past, present and head counts from keys and values whose heads stand first; n_heads: as the
+ * operator counts them. false leaves a reason. */
+bool ox_opt_attend_keys(ox_opt *o, ox_opt_attend *a, int64_t n_heads);
+/* Applies a mask (absent = none) that must make the attention causal if it is not; *ok = false
+ * leaves a reason. */
+ox_status ox_opt_attend_mask(ox_opt *o, ox_opt_attend *a, ox_value_id mask, bool is_causal,
+                             bool *ok);
 ox_status ox_opt_head_norm(ox_opt *o, const ox_node *n, const char *suffix, ox_value_id gamma,
                            float epsilon, ox_saying *x);
 ox_status ox_opt_slice(ox_opt *o, const ox_node *n, const char *suffix, int32_t first,

@@ -39,7 +39,8 @@ ox_value_id ox_opt_bare(const ox_opt *o, ox_value_id v)
     for (int i = 0; i < WALK_MAX; i++) {
         const ox_node *n = made_by(o, v);
         if (!n || !ox_node_has(n, 0)) break;
-        if (!ox_node_is(n, "Identity") && !is_float_cast(o, n)) break;
+        const bool alone = ox_node_is(n, "Concat") && n->n_inputs == 1;
+        if (!ox_node_is(n, "Identity") && !alone && !is_float_cast(o, n)) break;
         v = n->inputs[0];
     }
     return v;

@@ -38,7 +38,7 @@ ox_status ox_opt_scale(ox_opt *o, const ox_node *n)
     for (uint32_t i = 0; i < (divides ? 1u : 2u); i++) {
         const ox_saying x = ox_opt_said(o, ox_node_in(n, i));
         float c;
-        if (!ox_value_is(x.v) || !ox_opt_scalar(o, ox_node_in(n, 1 - i), &c)) continue;
+        if (!ox_value_is(x.v) || !ox_opt_number(o, ox_node_in(n, 1 - i), &c)) continue;
         if (divides && c == 0.0f) return ox_opt_refuse(o, "a division by zero");
         return say_scaled(o, n, x, divides ? 1.0 / (double)c : (double)c, 0.0f);
     }

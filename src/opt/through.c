@@ -15,11 +15,11 @@ ox_status ox_opt_through_cast(ox_opt *o, const ox_node *n)
     return ox_opt_through_same(o, n);
 }
 
-enum { PARTS_MAX = 8, PART_UNKNOWN = INT64_C(-2) };
+enum { PARTS_MAX = 8, PART_UNKNOWN = -2, PAST = 5, ROWS = 7 };
 
 /* The elements of a shape operand: a constant, or a Concat whose parts are partly constant (the
  * others read as PART_UNKNOWN). 0 = not known at all. */
-static size_t shape_parts(const ox_opt *o, ox_value_id v, int64_t *parts)
+static size_t shape_parts(ox_opt *o, ox_value_id v, int64_t *parts)
 {
     size_t n = 0;
     if (ox_opt_ints(o, v, parts, PARTS_MAX, &n)) return n;
@@ -39,11 +39,26 @@ static size_t shape_parts(const ox_opt *o, ox_value_id v, int64_t *parts)
     return n;
 }
 
+/* The same from an example step whose shape the graph computes. */
+static int64_t example_last(ox_opt *o, const ox_node *n, const ox_saying *x)
+{
+    int64_t parts[PARTS_MAX], known = 1;
+    size_t k;
+    if (!ox_opt_shape(o, ox_node_in(n, 1), PAST, ROWS, parts, PARTS_MAX, &k) || k < 2) return 0;
+    if (parts[k - 1] > 0) return parts[k - 1];
+    for (size_t i = 0; i + 1 < k; i++) {
+        if (parts[i] <= 0 || parts[i] > INT32_MAX) return 0;
+        known *= parts[i];
+        if (known > INT32_MAX) return 0;
+    }
+    return ROWS * (int64_t)x->width % known ? 0 : ROWS * (int64_t)x->width / known;
+}
+
 /* Size of the last dimension after a Reshape of rows; 0 = cannot be told. */
-static int64_t reshaped_last(const ox_opt *o, const ox_node *n, const ox_saying *x)
+static int64_t reshaped_last(ox_opt *o, const ox_node *n, const ox_saying *x)
 {
     int64_t parts[PARTS_MAX];
-    const size_t k = shape_parts(o, ox_node_in(n, 1), parts);
+    size_t k = shape_parts(o, ox_node_in(n, 1), parts);
     if (k && parts[k - 1] > 0) return parts[k - 1];
     const ox_value *out = ox_graph_value(o->old, n->outputs[0]);
     if (out->rank >= 1 && out->dims[out->rank - 1] > 0) return out->dims[out->rank - 1];
@@ -51,13 +66,32 @@ static int64_t reshaped_last(const ox_opt *o, const ox_node *n, const ox_saying 
         return x->width % parts[2] ? 0 : x->width / parts[2];
     /* [batch, rows, rest]: the rest of a row is the row */
     if (k == 3 && parts[2] == -1 && parts[0] <= 0 && parts[1] <= 0) return x->width;
-    return 0;
+    return example_last(o, n, x);
+}
+
+/* A Reshape that leaves a value with its heads first as it is. */
+static bool keeps_shape(ox_opt *o, const ox_node *n)
+{
+    int64_t parts[PARTS_MAX], dims[OX_RANK_MAX];
+    const int32_t rank = ox_opt_dims(o, n->inputs[0], PAST, ROWS, dims);
+    size_t k;
+    if (!rank || !ox_opt_shape(o, ox_node_in(n, 1), PAST, ROWS, parts, PARTS_MAX, &k)) return false;
+    if (k != (size_t)rank) return false;
+    for (size_t i = 0; i < k; i++)
+        if (parts[i] != dims[i] && parts[i] != 0 && parts[i] != -1) return false;
+    return true;
 }
 
 ox_status ox_opt_through_reshape(ox_opt *o, const ox_node *n)
 {
     ox_saying x;
-    if (!ox_opt_in_rows(o, n, 0, &x) || !ox_node_wants(n, 0)) return OX_OK;
+    if (!ox_opt_in(o, n, 0, &x) || !ox_node_wants(n, 0)) return OX_OK;
+    if (x.heads_first) {
+        if (!ox_node_is(n, "Reshape") || !keeps_shape(o, n))
+            return ox_opt_refuse(o, "it mixes rows and heads");
+        ox_opt_say(o, n, 0, x);
+        return OX_OK;
+    }
     if (ox_node_is(n, "Reshape")) {
         const int64_t last = reshaped_last(o, n, &x);
         if (last <= 0 || x.width % last)

@@ -1,0 +1,140 @@
+/* rotate_chain.c - rotary positions spelled out:
+ *
+ *   y = x * cos + Concat(-x[R/2:], x[:R/2]) * sin        on the last dimension of x
+ *
+ * where x is a whole head, or the first R channels of one: Concat(y, head[R:]). */
+#include "opt/opt_internal.h"
+
+enum { PAST = 5, ROWS = 7 };
+
+typedef struct part {
+    ox_value_id of;
+    int64_t first, end; /* end INT64_MAX or beyond = to the end */
+} part;
+
+static bool is_last(const ox_opt *o, ox_value_id v, int64_t axis)
+{
+    const int32_t rank = ox_graph_value(o->old, v)->rank;
+    return axis == -1 || axis == 3 || (rank > 0 && axis == rank - 1);
+}
+
+/* v = of[..., first : end]. */
+static bool part_of(ox_opt *o, ox_value_id v, part *p)
+{
+    const ox_node *n = ox_opt_producer(o, v);
+    int64_t sizes[2], axis[1], step[1] = {1};
+    size_t k;
+    if (ox_node_is(n, "Split") && n->n_outputs == 2 &&
+        is_last(o, n->inputs[0], ox_node_int(n, "axis", 0))) {
+        const ox_attr *a = ox_node_attr(n, "split");
+        const bool second = n->outputs[1].i == ox_opt_bare(o, v).i;
+        if (!ox_opt_shape(o, ox_node_in(n, 1), PAST, ROWS, sizes, 2, &k)) {
+            if (!a || a->type != OX_ATTR_INTS || a->n != 2) return false;
+            sizes[0] = a->ints[0];
+            sizes[1] = a->ints[1];
+        }
+        *p = (part){ox_opt_bare(o, n->inputs[0]), second ? sizes[0] : 0, sizes[0]};
+        if (second) p->end = sizes[0] + sizes[1];
+        return true;
+    }
+    if (!ox_node_is(n, "Slice") || n->n_inputs < 4) return false;
+    p->of = ox_opt_bare(o, n->inputs[0]);
+    if (!ox_opt_shape(o, n->inputs[1], PAST, ROWS, &p->first, 1, &k) || k != 1) return false;
+    if (!ox_opt_shape(o, n->inputs[2], PAST, ROWS, &p->end, 1, &k) || k != 1) return false;
+    if (!ox_opt_shape(o, n->inputs[3], PAST, ROWS, axis, 1, &k) || k != 1) return false;
+    if (ox_node_has(n, 4) && !ox_opt_shape(o, n->inputs[4], PAST, ROWS, step, 1, &k)) return false;
+    return step[0] == 1 && is_last(o, n->inputs[0], axis[0]) && p->first >= 0 && p->end > p->first;
+}
+
+/* v = Concat(-x[half:], x[:half]): x, absent if not so. */
+static ox_value_id half_turned(ox_opt *o, ox_value_id v, int64_t *half)
+{
+    const ox_node *n = ox_opt_producer(o, v);
+    part high, low;
+    if (!ox_node_is(n, "Concat") || n->n_inputs != 2 ||
+        !is_last(o, n->outputs[0], ox_node_int(n, "axis", 0)))
+        return OX_NO_VALUE;
+    const ox_node *neg = ox_opt_producer(o, n->inputs[0]);
+    if (!ox_node_is(neg, "Neg") || !part_of(o, neg->inputs[0], &high) ||
+        !part_of(o, n->inputs[1], &low))
+        return OX_NO_VALUE;
+    if (high.of.i != low.of.i || low.first != 0 || low.end != high.first || high.end < 2 * low.end)
+        return OX_NO_VALUE;
+    *half = low.end;
+    return low.of;
+}
+
+typedef struct turn {
+    ox_value_id x, cos, sin;
+    int64_t half;
+} turn;
+
+/* n = Add(Mul(x, cos), Mul(half_turned(x), sin)), operands in any order. */
+static bool match(ox_opt *o, const ox_node *n, turn *t)
+{
+    if (!ox_node_is(n, "Add") || n->n_inputs != 2) return false;
+    for (uint32_t i = 0; i < 2; i++) {
+        const ox_node *a = ox_opt_producer(o, n->inputs[i]);
+        const ox_node *b = ox_opt_producer(o, n->inputs[1 - i]);
+        if (!ox_node_is(a, "Mul") || !ox_node_is(b, "Mul")) return false;
+        for (uint32_t k = 0; k < 2; k++) {
+            t->x = half_turned(o, b->inputs[k], &t->half);
+            if (!ox_value_is(t->x)) continue;
+            t->sin = b->inputs[1 - k];
+            if (ox_opt_bare(o, a->inputs[0]).i == t->x.i)
+                t->cos = a->inputs[1];
+            else if (ox_opt_bare(o, a->inputs[1]).i == t->x.i)
+                t->cos = a->inputs[0];
+            else
+                continue;
+            return true;
+        }
+    }
+    return false;
+}
+
+static ox_status say_turned(ox_opt *o, const ox_node *n, const turn *t, ox_saying x)
+{
+    const ox_rotary *r;
+    ox_saying y;
+    OX_TRY(ox_opt_rotary_computed(o, t->cos, t->sin, true, false, &r));
+    if (!r) return ox_opt_refuse(o, "its cosines and sines do not follow from positions");
+    if (r->rotary != 2 * t->half || r->rotary > x.last)
+        return ox_opt_refuse(o, "it turns %lld channels by %d angles", (long long)t->half,
+                             (int)r->rotary / 2);
+    OX_TRY(ox_opt_rotate(o, n, "", r, x.width / x.last, x, &y));
+    ox_opt_say(o, n, 0, y);
+    return OX_OK;
+}
+
+ox_status ox_opt_rotate_chain(ox_opt *o, const ox_node *n)
+{
+    turn t;
+    if (!match(o, n, &t)) return OX_OK;
+    const ox_saying x = ox_opt_said(o, t.x);
+    if (!ox_value_is(x.v)) {
+        o->now.blame = t.x;
+        return OX_OK;
+    }
+    if (x.last != 2 * t.half) return ox_opt_refuse(o, "it turns a part of a head");
+    return say_turned(o, n, &t, x);
+}
+
+ox_status ox_opt_rotate_part(ox_opt *o, const ox_node *n)
+{
+    turn t;
+    part low, rest;
+    if (n->n_inputs != 2 || !is_last(o, n->outputs[0], ox_node_int(n, "axis", 0))) return OX_OK;
+    if (!match(o, ox_opt_producer(o, n->inputs[0]), &t) || !part_of(o, t.x, &low) ||
+        !part_of(o, n->inputs[1], &rest))
+        return OX_OK;
+    const ox_saying x = ox_opt_said(o, low.of);
+    if (low.of.i != rest.of.i || low.first != 0 || low.end != 2 * t.half || rest.first != low.end)
+        return OX_OK;
+    if (!ox_value_is(x.v)) {
+        o->now.blame = low.of;
+        return OX_OK;
+    }
+    if (rest.end < x.last) return ox_opt_refuse(o, "it drops channels");
+    return say_turned(o, n, &t, x);
+}
