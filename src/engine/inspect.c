@@ -199,7 +199,8 @@ static ox_status put_backends(ox_json_writer *w, ox_source *s, ox_err *err)
     ox_buf said = {0};
     if (!ox_graph_is_terms(s->graph)) {
         const ox_opt_ports ports = {s->in_ids,    s->in_mask,    s->in_positions,  s->in_past_k,
-                                    s->in_past_v, s->out_logits, s->out_present_k, s->out_present_v};
+                                    s->in_past_v, s->out_logits, s->out_present_k, s->out_present_v,
+                                    s->facts.context_length};
         OX_TRY(ox_opt_run(s->graph, &ports, &s->arena, &opt, err));
     }
     if (opt.is_terms)
