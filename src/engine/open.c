@@ -21,6 +21,16 @@ static ox_status folder_has(const char *dir, const char *suffix, bool *found, ox
     return OX_OK;
 }
 
+/* Model hubs keep the graphs of a repository in a sub-folder of this name. */
+static ox_status hub_folder_has_onnx(const char *dir, bool *found, ox_err *err)
+{
+    char *sub = ox_path_join(dir, "onnx");
+    if (!sub) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a path");
+    const ox_status st = ox_path_is_dir(sub) ? folder_has(sub, ".onnx", found, err) : OX_OK;
+    ox_free(sub);
+    return st;
+}
+
 static ox_status read_choice(ox_quant_choice *q, const ox_model_options *o, ox_err *err)
 {
     *q = (ox_quant_choice)OX_QUANT_CHOICE_INIT;
@@ -69,6 +79,8 @@ ox_status ox_source_open(ox_source **out, const char *path, const ox_model_optio
         OX_TRY(read_choice(&q, o, err));
         return ox_import_hf(out, path, &q, err);
     }
+    OX_TRY(hub_folder_has_onnx(path, &onnx, err));
+    if (onnx) return ox_source_open_onnx(out, path, err);
     return OX_FAIL(err, OX_UNSUPPORTED,
                    "%s holds no model: expected genai_config.json, a decoder .onnx, or config.json "
                    "with *.safetensors; for a .gguf file name the file itself",
