@@ -178,6 +178,7 @@ static void attend_row(const core *a, size_t b, size_t h, size_t s, double *scor
 static ox_status attend(ox_op_ctx *c, const core *a)
 {
     void *score;
+    OX_TRY(ox_op_work(c, a->batch * a->q.n * a->q.rows, a->total, a->q.size + a->v.size));
     OX_TRY(ox_op_temp(c, a->total, sizeof(double), &score));
     for (size_t b = 0; b < a->batch; b++)
         for (size_t h = 0; h < a->q.n; h++)

@@ -109,10 +109,7 @@ static ox_lane pow_any(ox_lane x, ox_lane y, const zip *z)
         r.f = pow(x.f, e);
     } else if (z->second == OX_LANE_F) {
         const double v = pow(z->cls == OX_LANE_I ? (double)x.i : (double)x.u, e);
-        r.i = v >= 9223372036854775807.0    ? INT64_MAX
-              : v <= -9223372036854775808.0 ? INT64_MIN
-              : isnan(v)                    ? 0
-                                            : (int64_t)v;
+        r.i = ox_lane_int(v);
     } else {
         r.u = ipow(x.u, y.i);
     }

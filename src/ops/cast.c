@@ -12,14 +12,6 @@ typedef struct cast {
     char round_mode; /* float8e8m0 */
 } cast;
 
-static int64_t double_to_int(double x)
-{
-    if (isnan(x)) return 0;
-    if (x >= 9223372036854775808.0) return INT64_MAX;
-    if (x <= -9223372036854775808.0) return INT64_MIN;
-    return (int64_t)x;
-}
-
 /* The reference makes 0 of what a type below 8 bits cannot hold; wider types wrap when stored. */
 static int64_t small_int(ox_dtype t, int64_t x)
 {
@@ -43,9 +35,9 @@ static void convert(const cast *k, ox_lane *x, size_t n)
         if (from == OX_LANE_F && to == OX_LANE_U)
             x[i].u = x[i].f >= 9223372036854775808.0
                          ? (x[i].f >= 18446744073709551616.0 ? UINT64_MAX : (uint64_t)x[i].f)
-                         : (uint64_t)double_to_int(x[i].f);
+                         : (uint64_t)ox_lane_int(x[i].f);
         else if (from == OX_LANE_F && to == OX_LANE_I)
-            x[i].i = small_int(k->to, double_to_int(x[i].f));
+            x[i].i = small_int(k->to, ox_lane_int(x[i].f));
         else if (from == OX_LANE_I && to == OX_LANE_F)
             x[i].f = (double)x[i].i;
         else if (from == OX_LANE_U && to == OX_LANE_F)

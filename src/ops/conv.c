@@ -45,6 +45,7 @@ static ox_status conv_run(ox_op_ctx *c, const conv *k, const double *x, const do
 {
     int64_t at[OX_SPACE_MAX] = {0};
     const size_t per = k->in_ch / k->groups, out_per = k->out_ch / k->groups;
+    OX_TRY(ox_op_work(c, k->batch * k->out_ch * k->out_space, k->taps, per));
     for (size_t o = 0; o < k->out_space; o++) {
         int64_t tap[OX_SPACE_MAX] = {0};
         for (size_t t = 0; t < k->taps; t++) {
@@ -124,7 +125,7 @@ ox_status ox_op_eval_conv_integer(ox_op_ctx *c)
     OX_TRY(conv_run(c, &k, v, u, p));
     ox_lane *l = p;
     for (size_t i = 0; i < ox_op_size(y); i++)
-        l[i].i = (int64_t)l[i].f;
+        l[i].i = ox_lane_int(l[i].f);
     ox_lane_store(y->dtype, y->data, 0, ox_op_size(y), p);
     return OX_OK;
 }
@@ -162,7 +163,7 @@ ox_status ox_op_eval_qlinear_conv(ox_op_ctx *c)
         const size_t ch = i / k.out_space % k.out_ch;
         const double q =
             nearbyint((l[i].f + (b ? b[ch] : 0)) * sx[0] * sw[nw == 1 ? 0 : ch] / sy[0]) + zy[0];
-        l[i].i = (int64_t)(q < lo ? lo : q > hi ? hi : q);
+        l[i].i = ox_lane_int(q < lo ? lo : q > hi ? hi : q);
     }
     ox_lane_store(y->dtype, y->data, 0, ox_op_size(y), p);
     return OX_OK;
@@ -337,6 +338,7 @@ ox_status ox_op_eval_deform_conv(ox_op_ctx *c)
         return OP_FAIL(c, "offsets, mask or bias do not fit");
     conv_dims(&k, dims);
     OX_TRY(ox_op_out(c, 0, x->dtype, 4, dims, &y));
+    OX_TRY(ox_op_work(c, ox_op_size(y), k.taps, k.in_ch / k.groups));
     OX_TRY(ox_op_doubles(c, x, &v));
     OX_TRY(ox_op_doubles(c, w, &u));
     OX_TRY(ox_op_doubles(c, offset, &d));

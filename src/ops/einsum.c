@@ -131,7 +131,8 @@ ox_status ox_op_eval_einsum(ox_op_ctx *c)
     size_t inner = 1;
     for (int k = 0; k < n_labels; k++) {
         sizes[k] = e.size[order[k]];
-        if (k >= e.out.n) inner *= (size_t)sizes[k];
+        if (k >= e.out.n && !ox_size_mul(inner, (size_t)sizes[k], &inner))
+            return OP_FAIL_AS(c, OX_LIMIT, "is too large");
     }
     for (size_t i = 0; i < e.n_in; i++) {
         ox_op_strides(e.in[i], e.in[i]->rank, s);
@@ -142,6 +143,7 @@ ox_status ox_op_eval_einsum(ox_op_ctx *c)
     }
     OX_TRY(ox_op_out(c, 0, e.in[0]->dtype, e.out.n, dims, &y));
     const size_t n = ox_op_size(y);
+    OX_TRY(ox_op_work(c, n, inner, e.n_in));
     OX_TRY(ox_op_temp(c, n, sizeof(ox_lane), &q));
     ox_lane *out = q;
     for (size_t o = 0; o < n; o++) {
@@ -151,12 +153,13 @@ ox_status ox_op_eval_einsum(ox_op_ctx *c)
             for (size_t k = 0; k < e.n_in; k++)
                 p *= e.v[k][ox_op_offset(at, strides[k], n_labels)];
             sum += p;
+            if (!(i & 0xfffff)) OX_TRY(ox_op_cancelled(c));
             (void)ox_op_next(at, sizes, n_labels);
         }
         if (ox_dtype_is_float(y->dtype))
             out[o].f = sum;
         else
-            out[o].i = (int64_t)sum;
+            out[o].i = ox_lane_int(sum);
         if (!(o & 1023)) OX_TRY(ox_op_cancelled(c));
     }
     ox_lane_store(y->dtype, y->data, 0, n, out);

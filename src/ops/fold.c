@@ -123,6 +123,7 @@ static ox_status fold_node(fold *f, ox_graph *g, ox_node *n, const ox_op *op)
                    .n_out = n->n_outputs,
                    .out = out,
                    .mem = &mem,
+                   .work_limit = 1u << 30,
                    .err = &quiet};
     if (fits) fits = ox_op_eval(op, &c) == OX_OK;
     for (uint32_t i = 0; fits && i < n->n_outputs; i++)

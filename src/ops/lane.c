@@ -135,9 +135,10 @@ uint8_t ox_e8m0_encode(double x, bool saturate, char mode)
 #define AT(k) (index ? index[k] : first + (k))
 #define LOAD(T, expr)                                                                              \
     {                                                                                              \
-        const T *p = data;                                                                         \
+        const char *p = data; /* views of files need not be aligned */                             \
         for (size_t k = 0; k < n; k++) {                                                           \
-            const T x = p[AT(k)];                                                                  \
+            T x;                                                                                   \
+            memcpy(&x, p + AT(k) * sizeof(T), sizeof(T));                                          \
             expr;                                                                                  \
         }                                                                                          \
         return;                                                                                    \

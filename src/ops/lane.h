@@ -27,6 +27,13 @@ void ox_lane_load(ox_dtype t, const void *data, const size_t *index, size_t firs
  * below 16 bits saturate. */
 void ox_lane_store(ox_dtype t, void *data, size_t first, size_t n, const ox_lane *in);
 
+/* x as an integer: towards zero, NaN 0, saturating. */
+static inline int64_t ox_lane_int(double x)
+{
+    if (!(x > -9223372036854775808.0)) return x < 0 ? INT64_MIN : 0;
+    return x < 9223372036854775808.0 ? (int64_t)x : INT64_MAX;
+}
+
 /* Small float codes (spec of the formats: float8 kinds, e8m0, e2m1). */
 double ox_small_float_decode(ox_dtype t, uint8_t code);
 uint8_t ox_small_float_encode(ox_dtype t, double x, bool saturate);

@@ -80,6 +80,7 @@ static ox_status batches(ox_op_ctx *c, const mm *p, const void *a, const void *b
                          bool ints)
 {
     int64_t at[OX_RANK_MAX] = {0};
+    OX_TRY(ox_op_work(c, ox_op_product(p->out, 0, p->out_rank), (size_t)p->k, 1));
     for (size_t i = 0, n = ox_op_product(p->batch, 0, p->rank); i < n; i++) {
         const size_t oa = ox_op_offset(at, p->a_strides, p->rank),
                      ob = ox_op_offset(at, p->b_strides, p->rank);
@@ -298,7 +299,7 @@ ox_status ox_op_eval_qlinear_matmul(ox_op_ctx *c)
         const size_t row = i / (size_t)p.n, col = i % (size_t)p.n;
         const double s = scale_at(sa, na, row) * scale_at(sb, nb, col) / scale_at(sy, ny, row);
         const double q = nearbyint((double)v[i].i * s) + (double)zy[nz == 1 ? 0 : row % nz];
-        v[i].i = (int64_t)(q < lo ? lo : q > hi ? hi : q);
+        v[i].i = ox_lane_int(q < lo ? lo : q > hi ? hi : q);
     }
     ox_lane_store(y->dtype, y->data, 0, ox_op_size(y), v);
     return OX_OK;
@@ -349,23 +350,25 @@ ox_status ox_op_eval_dynamic_quantize_matmul(ox_op_ctx *c)
     int64_t *b, *a;
     void *q;
     float lo = 0, hi = 0;
-    const float *v = x->data;
+    double *v;
     const size_t n = ox_op_size(x);
     if (x->dtype != OX_DTYPE_F32) return OP_FAIL(c, "needs float32");
     OX_TRY(plan(c, x, ox_op_in(c, 1), &p));
     OX_TRY(minus_zero(c, ox_op_in(c, 1), ox_op_in(c, 3), false, &b));
     OX_TRY(ox_op_temp(c, n, sizeof(int64_t), &q));
     a = q;
+    OX_TRY(ox_op_doubles(c, x, &v));
     for (size_t i = 0; i < n; i++) {
-        lo = v[i] < lo ? v[i] : lo;
-        hi = v[i] > hi ? v[i] : hi;
+        const float e = (float)v[i];
+        lo = e < lo ? e : lo;
+        hi = e > hi ? e : hi;
     }
     float s = (hi - lo) / 255;
     if (!(s > 0)) s = 1;
     float zero = nearbyintf(-lo / s);
     zero = zero < 0 ? 0 : zero > 255 ? 255 : zero;
     for (size_t i = 0; i < n; i++) {
-        float k = nearbyintf(v[i] / s) + zero;
+        float k = nearbyintf((float)v[i] / s) + zero;
         k = !(k > 0) ? 0 : k > 255 ? 255 : k;
         a[i] = (int64_t)(k - zero);
     }

@@ -375,7 +375,7 @@ ox_status ox_op_eval_reverse_sequence(ox_op_ctx *c)
     const ox_tensor *x = ox_op_in(c, 0), *lens = ox_op_in(c, 1);
     const int64_t batch = ox_node_int(c->node, "batch_axis", 1),
                   time = ox_node_int(c->node, "time_axis", 0);
-    int64_t at[OX_RANK_MAX] = {0}, s[OX_RANK_MAX];
+    int64_t at[OX_RANK_MAX] = {0}, s[OX_RANK_MAX], *len_of;
     ox_tensor *y;
     char *from, *to;
     size_t width;
@@ -385,9 +385,10 @@ ox_status ox_op_eval_reverse_sequence(ox_op_ctx *c)
     OX_TRY(ox_op_out(c, 0, x->dtype, x->rank, x->dims, &y));
     OX_TRY(ox_op_cells(c, x, &from, &width));
     OX_TRY(ox_op_cells_out(c, y, &to, &width));
+    OX_TRY(ox_op_ints(c, lens, &len_of));
     dense_strides(x, s);
     for (size_t i = 0, n = ox_op_size(x); i < n; i++) {
-        const int64_t len = ((const int64_t *)lens->data)[at[batch]], t = at[time];
+        const int64_t len = len_of[at[batch]], t = at[time];
         const int64_t t2 = len > 0 && len <= x->dims[time] && t < len ? len - 1 - t : t;
         memcpy(to + i * width, from + (size_t)((int64_t)i + (t2 - t) * s[time]) * width, width);
         (void)ox_op_next(at, x->dims, x->rank);

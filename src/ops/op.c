@@ -125,6 +125,15 @@ ox_status ox_op_cancelled(ox_op_ctx *c)
     return OX_OK;
 }
 
+ox_status ox_op_work(ox_op_ctx *x, size_t a, size_t b, size_t c)
+{
+    size_t n;
+    if (!ox_size_mul(a, b, &n) || !ox_size_mul(n, c, &n) || (x->work_limit && n > x->work_limit))
+        return ox_op_fail_at(x->node, x->err, __func__, OX_LIMIT,
+                             "would cost %zu x %zu x %zu multiplications", a, b, c);
+    return OX_OK;
+}
+
 /* ---- operand types ---- */
 
 static bool is_class(char letter, ox_dtype t)
@@ -323,7 +332,7 @@ ox_status ox_op_ints(ox_op_ctx *c, const ox_tensor *t, int64_t **p)
     *p = q;
     if (ox_lane_class_of(t->dtype) == OX_LANE_F)
         for (size_t i = 0; i < n; i++)
-            x[i].i = (int64_t)x[i].f;
+            x[i].i = ox_lane_int(x[i].f);
     return OX_OK;
 }
 

@@ -31,11 +31,12 @@ struct ox_op_ctx {
     ox_rt_value **out;      /* [n_out] results, owned by the caller of eval; NULL at first */
     ox_rt_memory *mem;
     ox_err *err;
-    const bool *cancel; /* NULL, or becomes true when the work is to stop */
-    ox_op_run_fn *run;  /* runs a subgraph; NULL where control flow is not allowed (folding) */
-    void *runner;       /* run's own */
-    uint64_t seed;      /* of the random operators, together with the node's own */
-    ox_arena temp;      /* scratch of eval; freed by ox_op_eval */
+    const bool *cancel;  /* NULL, or becomes true when the work is to stop */
+    ox_op_run_fn *run;   /* runs a subgraph; NULL where control flow is not allowed (folding) */
+    void *runner;        /* run's own */
+    uint64_t work_limit; /* multiplications that one node may cost; 0 = any number */
+    uint64_t seed;       /* of the random operators, together with the node's own */
+    ox_arena temp;       /* scratch of eval; freed by ox_op_eval */
 };
 
 typedef ox_status ox_op_eval_fn(ox_op_ctx *c);

@@ -18,6 +18,9 @@ ox_status ox_op_no_memory(ox_op_ctx *c, const char *where) OX_COLD;
 /* OX_CANCELLED when the caller wants to stop; long loops ask now and then. */
 ox_status ox_op_cancelled(ox_op_ctx *c);
 
+/* OX_LIMIT when a * b * c multiplications are more than the caller allows. */
+ox_status ox_op_work(ox_op_ctx *x, size_t a, size_t b, size_t c);
+
 /* Input i as a tensor; NULL when absent. */
 static inline const ox_tensor *ox_op_in(const ox_op_ctx *c, size_t i)
 {

@@ -104,11 +104,16 @@ ox_status ox_op_eval_pool(ox_op_ctx *c)
     OX_TRY(ox_op_doubles(c, x, &v));
     const size_t space = ox_op_product(x->dims, 2, x->rank), out = ox_op_product(w.out, 0, w.n);
     const bool is_float = ox_dtype_is_float(x->dtype);
+    size_t taps = 1;
+    for (int32_t i = 0; i < w.n; i++)
+        if (!ox_size_mul(taps, (size_t)w.size[i], &taps))
+            return OP_FAIL_AS(c, OX_LIMIT, "is too large");
+    OX_TRY(ox_op_work(c, ox_op_size(y), taps, 1));
     for (size_t plane = 0; plane < (size_t)(dims[0] * dims[1]); plane++) {
         int64_t at[OX_SPACE_MAX] = {0};
         for (size_t o = 0; o < out; o++) {
             ox_lane r = {.f = pool_window(&k, &w, at, v + plane * space, &index)};
-            if (!is_float) r.i = (int64_t)r.f;
+            if (!is_float) r.i = ox_lane_int(r.f);
             ox_lane_store(y->dtype, y->data, plane * out + o, 1, &r);
             if (where)
                 ((int64_t *)where->data)[plane * out + o] =
@@ -123,7 +128,7 @@ ox_status ox_op_eval_pool(ox_op_ctx *c)
 ox_status ox_op_eval_max_unpool(ox_op_ctx *c)
 {
     const ox_tensor *x = ox_op_in(c, 0), *ix = ox_op_in(c, 1);
-    int64_t want[OX_OP_LIST], dims[OX_RANK_MAX], natural[OX_RANK_MAX];
+    int64_t want[OX_OP_LIST], dims[OX_RANK_MAX], natural[OX_RANK_MAX], *index;
     ox_tensor *y;
     ox_window w;
     int n;
@@ -140,9 +145,10 @@ ox_status ox_op_eval_max_unpool(ox_op_ctx *c)
         if (dims[i] < 0 || natural[i] < 1) return OP_FAIL(c, "has an impossible output shape");
     }
     OX_TRY(ox_op_out(c, 0, x->dtype, x->rank, dims, &y));
+    OX_TRY(ox_op_ints(c, ix, &index));
     const size_t width = (size_t)ox_dtype_bits(x->dtype) / 8;
     for (size_t i = 0; i < ox_op_size(x); i++) {
-        int64_t at = ((const int64_t *)ix->data)[i], p[OX_RANK_MAX];
+        int64_t at = index[i], p[OX_RANK_MAX];
         size_t o = 0;
         bool inside = at >= 0;
         for (int32_t k = x->rank - 1; k >= 0; k--) { /* indices count in the natural shape */

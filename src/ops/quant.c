@@ -127,7 +127,7 @@ ox_status ox_op_eval_dequantize(ox_op_ctx *c)
 ox_status ox_op_eval_dynamic_quantize(ox_op_ctx *c)
 {
     const ox_tensor *x = ox_op_in(c, 0);
-    const float *v = x->data;
+    double *v;
     const size_t n = ox_op_size(x);
     ox_tensor *y, *scale, *zero;
     float lo = 0, hi = 0;
@@ -135,9 +135,11 @@ ox_status ox_op_eval_dynamic_quantize(ox_op_ctx *c)
     OX_TRY(ox_op_out(c, 1, OX_DTYPE_F32, 0, NULL, &scale));
     OX_TRY(ox_op_out(c, 2, OX_DTYPE_U8, 0, NULL, &zero));
     if (x->dtype != OX_DTYPE_F32) return OP_FAIL(c, "needs float32");
+    OX_TRY(ox_op_doubles(c, x, &v));
     for (size_t i = 0; i < n; i++) {
-        lo = v[i] < lo ? v[i] : lo;
-        hi = v[i] > hi ? v[i] : hi;
+        const float e = (float)v[i];
+        lo = e < lo ? e : lo;
+        hi = e > hi ? e : hi;
     }
     float s = (hi - lo) / 255;
     if (!(s > 0)) s = 1;
@@ -146,7 +148,7 @@ ox_status ox_op_eval_dynamic_quantize(ox_op_ctx *c)
     *(float *)scale->data = s;
     *(uint8_t *)zero->data = (uint8_t)z;
     for (size_t i = 0; i < n; i++) {
-        const float q = nearbyintf(v[i] / s) + z;
+        const float q = nearbyintf((float)v[i] / s) + z;
         ((uint8_t *)y->data)[i] = !(q > 0) ? 0 : q > 255 ? 255 : (uint8_t)q;
     }
     return OX_OK;
@@ -167,7 +169,7 @@ typedef struct nbits {
     const uint8_t *codes;
     double *scale, *zero; /* zero NULL = packed or default */
     const uint8_t *packed;
-    const int32_t *group;
+    const int64_t *group;
 } nbits;
 
 static double nbits_weight(const nbits *w, size_t row, size_t col)
@@ -185,6 +187,7 @@ static double nbits_weight(const nbits *w, size_t row, size_t col)
 
 static ox_status nbits_open(ox_op_ctx *c, nbits *w)
 {
+    int64_t *group;
     const ox_tensor *b = ox_op_in(c, 1), *scale = ox_op_in(c, 2), *zero = ox_op_in(c, 3),
                     *g = ox_op_in(c, 4);
     const int64_t k = ox_node_int(c->node, "K", 0), n = ox_node_int(c->node, "N", 0);
@@ -218,10 +221,11 @@ static ox_status nbits_open(ox_op_ctx *c, nbits *w)
     if (!g) return OX_OK;
     if (g->dtype != OX_DTYPE_I32 || ox_op_size(g) < w->cols)
         return OP_FAIL(c, "g_idx does not fit");
-    w->group = g->data;
+    OX_TRY(ox_op_ints(c, g, &group));
+    w->group = group;
     for (size_t i = 0; i < w->cols; i++)
-        if (w->group[i] < 0 || (size_t)w->group[i] >= w->blocks)
-            return OP_FAIL(c, "g_idx names block %d", w->group[i]);
+        if (w->group[i] < 0 || w->group[i] >= (int64_t)w->blocks)
+            return OP_FAIL(c, "g_idx names block %lld", (long long)w->group[i]);
     return OX_OK;
 }
 

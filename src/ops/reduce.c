@@ -136,7 +136,7 @@ static ox_status reduce_f(ox_op_ctx *c, const plan *p, const ox_tensor *x, ox_te
     ox_lane *lanes = (ox_lane *)acc;
     if (!ox_dtype_is_float(y->dtype))
         for (size_t i = 0; i < p->n_out; i++)
-            lanes[i].i = (int64_t)lanes[i].f;
+            lanes[i].i = ox_lane_int(lanes[i].f);
     ox_lane_store(y->dtype, y->data, 0, p->n_out, lanes);
     return OX_OK;
 }

@@ -161,6 +161,7 @@ static ox_status run_node(frame *f, int32_t i_node)
                    .mem = f->r->mem,
                    .err = f->r->err,
                    .cancel = f->r->o->cancel,
+                   .work_limit = f->r->o->work_limit,
                    .run = run_subgraph,
                    .runner = f,
                    .seed = f->r->o->seed};

@@ -19,6 +19,7 @@ typedef struct ox_run_input {
 typedef struct ox_run_options {
     size_t memory_limit; /* bytes of values and scratch at one time; 0 = none */
     uint64_t node_limit; /* operators executed in all; 0 = none */
+    uint64_t work_limit; /* multiplications that one node may cost; 0 = any number */
     const bool *cancel;  /* NULL, or set by another thread to stop: OX_CANCELLED */
     uint64_t seed;       /* of random operators */
 } ox_run_options;

@@ -165,7 +165,7 @@ ox_status ox_op_eval_unary(ox_op_ctx *c)
                 lane[i].i = r->i(lane[i].i);
         else if (k == OX_LANE_I)
             for (size_t i = 0; i < m; i++)
-                lane[i].i = (int64_t)r->f((double)lane[i].i, &p);
+                lane[i].i = ox_lane_int(r->f((double)lane[i].i, &p));
         else if (ox_str_is(c->node->op_type, "Sign"))
             for (size_t i = 0; i < m; i++)
                 lane[i].u = lane[i].u != 0;
