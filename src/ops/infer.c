@@ -170,6 +170,11 @@ static ox_status infer_control(walk *w, const ox_node *n)
     const size_t n_state = loop                   ? (n->n_inputs > 2 ? n->n_inputs - 2 : 0)
                            : n->n_inputs > n_scan ? n->n_inputs - n_scan
                                                   : 0;
+    for (size_t i = 0; loop && sub && i < 2 && i < sub->inputs.n; i++) { /* iteration, condition */
+        ox_value *v = ox_graph_value(sub, sub->inputs.p[i]);
+        if (v->rank < 0) v->rank = 0;
+        if (!v->dtype) v->dtype = i ? OX_DTYPE_BOOL : OX_DTYPE_I64;
+    }
     for (uint32_t i = 0; sub && i < n->n_inputs; i++) {
         const ox_op_info x = info_of(w, n->inputs[i]);
         const bool scanned = scan && i >= n_state && !ox_node_attr(n, "scan_input_axes");

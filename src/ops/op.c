@@ -271,7 +271,7 @@ ox_status ox_op_out(ox_op_ctx *c, size_t i, ox_dtype t, int32_t rank, const int6
         OX_TRY(ox_op_temp(c, 1, sizeof(**out), &p));
         *out = p;
         **out = (ox_tensor){.dtype = t, .rank = rank};
-        memcpy((*out)->dims, dims, (size_t)rank * sizeof(*dims));
+        if (rank) memcpy((*out)->dims, dims, (size_t)rank * sizeof(*dims));
         if (!ox_tensor_bytes(*out, &bytes)) return OP_NO_MEMORY(c);
         return ox_op_temp(c, bytes, 1, &(*out)->data);
     }

@@ -36,7 +36,7 @@ ox_rt_value *ox_rt_tensor_new(ox_rt_memory *m, ox_dtype t, int32_t rank, const i
     ox_tensor x = {.dtype = t, .rank = rank};
     size_t bytes;
     if (rank < 0 || rank > OX_RANK_MAX) return NULL;
-    memcpy(x.dims, dims, (size_t)rank * sizeof(*dims));
+    if (rank) memcpy(x.dims, dims, (size_t)rank * sizeof(*dims));
     if (!ox_tensor_bytes(&x, &bytes)) return NULL;
     ox_rt_value *v = value_new(m, OX_RT_TENSOR, t);
     if (!v) return NULL;
@@ -61,7 +61,7 @@ ox_rt_value *ox_rt_tensor_share(ox_rt_value *of, int32_t rank, const int64_t *di
     ox_rt_value *v = ox_rt_tensor_view(of->mem, &of->t);
     if (!v) return NULL;
     v->t.rank = rank;
-    memcpy(v->t.dims, dims, (size_t)rank * sizeof(*dims));
+    if (rank) memcpy(v->t.dims, dims, (size_t)rank * sizeof(*dims));
     v->base = ox_rt_ref(of);
     return v;
 }
