@@ -92,7 +92,7 @@ static void bench(ox_str source, const ox_template *t, const ox_json *request, i
     for (int i = 0; i < n; i++) {
         ox_template *again = NULL;
         ox_err err = OX_ERR_INIT;
-        if (ox_template_open(&again, source, &err)) fprintf(stderr, "%s\n", err.msg);
+        if (ox_template_open(&again, source, &err)) break;
         ox_template_close(&again);
     }
     const double t1 = ox_clock_seconds();
@@ -100,7 +100,10 @@ static void bench(ox_str source, const ox_template *t, const ox_json *request, i
         ox_err err = OX_ERR_INIT;
         ox_buf_clear(&text);
         spans.n = 0;
-        if (ox_template_render(t, &in, &text, &spans, &err)) fprintf(stderr, "%s\n", err.msg);
+        if (ox_template_render(t, &in, &text, &spans, &err)) {
+            fprintf(stderr, "%s\n", err.msg);
+            break;
+        }
     }
     const double t2 = ox_clock_seconds();
     printf("%zu bytes of template, parse %.2f us, render %.2f us, %zu bytes out\n", source.n,

@@ -23,10 +23,16 @@ static const ox_jbuiltin methods[] = {
 };
 #undef OX_JMETHOD
 
+/* The first byte decides most comparisons; parsing asks for every name of a template. */
+static bool has_name(const ox_jbuiltin *row, ox_str name)
+{
+    return name.n && row->name[0] == name.p[0] && ox_str_is(name, row->name);
+}
+
 static const ox_jbuiltin *find(const ox_jbuiltin *rows, size_t n, ox_str name)
 {
     for (size_t i = 0; i < n; i++)
-        if (ox_str_is(name, rows[i].name)) return &rows[i];
+        if (has_name(&rows[i], name)) return &rows[i];
     return NULL;
 }
 
@@ -48,7 +54,7 @@ const ox_jbuiltin *ox_jfunction_find(ox_str name)
 const ox_jbuiltin *ox_jmethod_find(ox_jkind receiver, ox_str name)
 {
     for (size_t i = 0; i < OX_COUNT(methods); i++)
-        if (methods[i].receiver == receiver && ox_str_is(name, methods[i].name)) return &methods[i];
+        if (methods[i].receiver == receiver && has_name(&methods[i], name)) return &methods[i];
     return NULL;
 }
 
