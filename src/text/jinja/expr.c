@@ -15,12 +15,14 @@ static ox_status eval_const(ox_jstate *j, const ox_jnode *n, ox_jval *out)
 
 static ox_status eval_name(ox_jstate *j, const ox_jnode *n, ox_jval *out)
 {
-    for (const ox_jframe *f = j->frame; f; f = f->up)
+    for (const ox_jframe *f = j->frame; f; f = f->up) {
+        j->steps += f->n / 16; /* frames are searched in full; checked at the next node */
         for (uint32_t i = f->n; i--;)
             if (f->vars[i].name == n->name) {
                 *out = f->vars[i].value;
                 return OX_OK;
             }
+    }
     *out = j->globals[n->name];
     if (out->kind == OX_JKIND_MISSING) *out = ox_jundefined(n);
     return OX_OK;

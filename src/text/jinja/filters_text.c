@@ -41,7 +41,7 @@ ox_status ox_jf_filter_trim(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *ou
     size_t begin, end;
     OX_TRY(ox_jself_str(j, c, &s));
     OX_TRY(ox_jarg_str(j, c, 0, &chars));
-    OX_TRY(ox_jspend(j, 1));
+    OX_TRY(ox_jspend_pairs(j, s->n, chars ? chars->n : 0));
     const ox_str set = chars ? (ox_str){chars->p, chars->n} : (ox_str){NULL, 0};
     ox_jstrip((ox_str){s->p, s->n}, set, true, true, &begin, &end);
     return ox_jstr_sub(j, s, begin, end, out);
@@ -65,6 +65,7 @@ ox_status ox_jf_filter_center(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *
     int64_t width;
     OX_TRY(ox_jself_str(j, c, &s));
     OX_TRY(ox_jarg_int(j, c, 0, 80, &width));
+    OX_TRY(ox_jspend_bytes(j, s->n));
     const int64_t n = (int64_t)ox_jutf8_count((ox_str){s->p, s->n});
     const int64_t room = width > n ? width - n : 0, left = room / 2 + (room & width & 1);
     return ox_jpad(j, s, left, room - left, OX_STR(" "), out);
@@ -117,6 +118,7 @@ ox_status ox_jf_filter_truncate(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval
     OX_TRY(ox_jarg_int(j, c, 0, 255, &length));
     OX_TRY(ox_jarg_str(j, c, 2, &end));
     OX_TRY(ox_jarg_int(j, c, 3, 5, &leeway));
+    OX_TRY(ox_jspend_bytes(j, s->n + (end ? end->n : 0)));
     ox_jval dots;
     OX_TRY(ox_jstr_borrow(j, "...", 3, OX_JFROM_TEMPLATE, &dots));
     if (!end) end = dots.u.str;
@@ -174,7 +176,7 @@ ox_status ox_jf_filter_escape(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *
     const ox_jstr *s;
     ox_jbuf b = {0};
     OX_TRY(ox_jself_str(j, c, &s));
-    OX_TRY(ox_jspend_bytes(j, s->n));
+    OX_TRY(ox_jspend(j, 1 + s->n / 4));
     OX_TRY(ox_jstr_pieces(j, &b, s, escape_piece, NULL));
     return ox_jbuf_take(j, &b, out);
 }
@@ -200,7 +202,7 @@ ox_status ox_jf_filter_urlencode(ox_jstate *j, const ox_jbuiltin_call *c, ox_jva
         return ox_jfail(j, OX_UNSUPPORTED, "urlencode of %s is not supported",
                         ox_jkind_name(c->self));
     OX_TRY(ox_jself_str(j, c, &s));
-    OX_TRY(ox_jspend_bytes(j, s->n));
+    OX_TRY(ox_jspend(j, 1 + s->n / 4));
     OX_TRY(ox_jstr_pieces(j, &b, s, url_piece, NULL));
     return ox_jbuf_take(j, &b, out);
 }
@@ -249,6 +251,7 @@ ox_status ox_jf_filter_int(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *out
     }
     if (ox_jis(c->self, OX_JKIND_FLOAT)) return float_to_int(j, c, c->self.u.f, out);
     if (ox_jis(c->self, OX_JKIND_STR)) {
+        OX_TRY(ox_jspend_bytes(j, c->self.u.str->n));
         if (ox_jparse_int(ox_jview(c->self), base, &i)) {
             *out = ox_jint(i);
             return OX_OK;
@@ -262,6 +265,7 @@ ox_status ox_jf_filter_float(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *o
 {
     double f;
     if (ox_jis(c->self, OX_JKIND_UNDEFINED)) return ox_jundefined_error(j, c->self);
+    if (ox_jis(c->self, OX_JKIND_STR)) OX_TRY(ox_jspend_bytes(j, c->self.u.str->n));
     *out = ox_jis(c->arg[0], OX_JKIND_MISSING) ? ox_jfloat(0) : c->arg[0];
     if (ox_jis_int(c->self)) *out = ox_jfloat((double)ox_jas_int(c->self));
     if (ox_jis(c->self, OX_JKIND_FLOAT)) *out = c->self;
@@ -281,6 +285,7 @@ static ox_status round_common(ox_jstate *j, double v, int64_t precision, double 
         return OX_OK;
     }
     ox_buf b = {0};
+    OX_TRY(ox_jspend(j, 20 + (uint64_t)precision));
     ox_buf_printf(&b, "%.*f", (int)precision, v);
     for (size_t i = 0; i < b.n; i++) /* whatever the locale's decimal point is */
         if (b.p[i] == ',') b.p[i] = '.';

@@ -126,6 +126,7 @@ static ox_status put_float(ox_jstate *j, ox_jbuf *b, const spec *f, double v)
     ox_buf text = {0};
     const int precision = f->precision < 0 ? 6 : (int)f->precision;
     const double abs = fabs(v);
+    OX_TRY(ox_jspend(j, 20 + (uint64_t)precision));
     if (f->type == 0 && f->precision < 0) {
         char repr[OX_JNUMBER_MAX];
         ox_buf_put(&text, repr, ox_jfloat_repr(repr, abs));

@@ -141,7 +141,7 @@ static ox_status find(ox_jstate *j, const ox_jbuiltin_call *c, bool right, bool 
     bool any;
     OX_TRY(need_str(j, c, 0, &needle));
     OX_TRY(window(j, c, &begin, &end, &any));
-    if (right) OX_TRY(ox_jspend(j, s.n / 8));
+    if (right) OX_TRY(ox_jspend_pairs(j, s.n, needle.n));
     const size_t hit = any ? search((ox_str){s.p + begin, end - begin}, needle, right) : SIZE_MAX;
     if (hit == SIZE_MAX && must) return OX_JFAIL(j, "%s: the text is not found", c->row->name);
     *out = ox_jint(hit == SIZE_MAX ? -1 : (int64_t)ox_jutf8_count((ox_str){s.p, begin + hit}));
@@ -185,7 +185,7 @@ ox_status ox_jf_str_count(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *out)
         at += needle.n;
     }
     *out = ox_jint(n);
-    return OX_OK;
+    return ox_jspend(j, (uint64_t)n / 4);
 }
 
 /* startswith and endswith: one string or a tuple of them. */
@@ -227,6 +227,7 @@ ox_status ox_jf_str_removeprefix(ox_jstate *j, const ox_jbuiltin_call *c, ox_jva
 {
     ox_str fix;
     OX_TRY(need_str(j, c, 0, &fix));
+    OX_TRY(ox_jspend_bytes(j, fix.n));
     const size_t cut = ox_str_starts(self_view(c), fix) ? fix.n : 0;
     return ox_jstr_sub(j, c->self.u.str, cut, c->self.u.str->n, out);
 }
@@ -235,6 +236,7 @@ ox_status ox_jf_str_removesuffix(ox_jstate *j, const ox_jbuiltin_call *c, ox_jva
 {
     ox_str fix;
     OX_TRY(need_str(j, c, 0, &fix));
+    OX_TRY(ox_jspend_bytes(j, fix.n));
     const size_t cut = ox_str_ends(self_view(c), fix) ? fix.n : 0;
     return ox_jstr_sub(j, c->self.u.str, 0, c->self.u.str->n - cut, out);
 }
@@ -246,7 +248,7 @@ static ox_status strip(ox_jstate *j, const ox_jbuiltin_call *c, bool left, bool 
     const ox_jstr *chars;
     size_t begin, end;
     OX_TRY(ox_jarg_str(j, c, 0, &chars));
-    OX_TRY(ox_jspend(j, 1));
+    OX_TRY(ox_jspend_pairs(j, c->self.u.str->n, chars ? chars->n : 0));
     ox_jstrip(self_view(c), chars ? (ox_str){chars->p, chars->n} : (ox_str){NULL, 0}, left, right,
               &begin, &end);
     return ox_jstr_sub(j, c->self.u.str, begin, end, out);
@@ -368,7 +370,7 @@ static ox_status split(ox_jstate *j, const ox_jbuiltin_call *c, bool right, ox_j
     OX_TRY(ox_jarg_int(j, c, 1, -1, &max));
     if (max < 0) max = -1;
     if (sep && !sep->n) return OX_JFAIL(j, "%s: the separator is empty", c->row->name);
-    OX_TRY(ox_jspend_bytes(j, s->n));
+    OX_TRY(ox_jspend_pairs(j, s->n, sep && right ? sep->n : 0));
     OX_TRY(ox_jseq_new(j, 0, &list));
     if (!sep)
         OX_TRY(right ? rsplit_space(j, s, max, list) : split_space(j, s, max, list));
@@ -415,7 +417,7 @@ static ox_status partition(ox_jstate *j, const ox_jbuiltin_call *c, bool right, 
     ox_jseq *t;
     OX_TRY(need_str(j, c, 0, &sep));
     if (!sep.n) return OX_JFAIL(j, "%s: the separator is empty", c->row->name);
-    OX_TRY(ox_jspend_bytes(j, s->n));
+    OX_TRY(ox_jspend_pairs(j, s->n, right ? sep.n : 0));
     OX_TRY(ox_jseq_new(j, 3, &t));
     const size_t hit = search(self_view(c), sep, right);
     const bool none = hit == SIZE_MAX;
@@ -473,6 +475,7 @@ static ox_status justify(ox_jstate *j, const ox_jbuiltin_call *c, side where, ox
     int64_t width;
     OX_TRY(ox_jarg_int(j, c, 0, 0, &width));
     OX_TRY(ox_jarg_str(j, c, 1, &fill));
+    OX_TRY(ox_jspend_bytes(j, c->self.u.str->n + (fill ? fill->n : 0)));
     const ox_str f = fill ? (ox_str){fill->p, fill->n} : OX_STR(" ");
     if (ox_jutf8_count(f) != 1)
         return OX_JFAIL(j, "%s: the fill must be one character", c->row->name);
@@ -504,6 +507,7 @@ ox_status ox_jf_str_zfill(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *out)
     const ox_jstr *s = c->self.u.str;
     int64_t width;
     OX_TRY(ox_jarg_int(j, c, 0, 0, &width));
+    OX_TRY(ox_jspend_bytes(j, s->n));
     const int64_t n = (int64_t)ox_jutf8_count(self_view(c));
     const int64_t room = width > n ? width - n : 0;
     const bool sign = s->n && (s->p[0] == '-' || s->p[0] == '+');

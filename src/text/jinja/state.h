@@ -2,7 +2,7 @@
  * evaluator call each other.
  *
  * Owned by one thread and gone after the render. Limits: `steps` counts evaluated nodes and every
- * item or 64 bytes touched by a builtin, so a template that doesn't end stops; `memory_max` bounds
+ * item or 16 bytes touched by a builtin, so a template that doesn't end stops; `memory_max` bounds
  * the arena; `depth` bounds the C stack. Frames hold the variables of loops, macros and blocks;
  * the outermost scope is the array `globals`, indexed by name. */
 #ifndef OX_TEXT_JINJA_STATE_H
@@ -81,7 +81,12 @@ static inline ox_status ox_jspend(ox_jstate *j, uint64_t steps)
 }
 static inline ox_status ox_jspend_bytes(ox_jstate *j, size_t n)
 {
-    return ox_jspend(j, 1 + n / 64);
+    return ox_jspend(j, 1 + n / 16);
+}
+/* For work that may compare n bytes with m bytes each. */
+static inline ox_status ox_jspend_pairs(ox_jstate *j, size_t n, size_t m)
+{
+    return ox_jspend(j, 1 + (uint64_t)(n / 16 + 1) * (m / 4 + 1));
 }
 
 /* ---- expr.c, arith.c, access.c ---- */

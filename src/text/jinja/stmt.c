@@ -18,6 +18,7 @@ ox_status ox_jframe_new(ox_jstate *j, ox_jframe *up, ox_jframe **out)
 
 ox_status ox_jframe_set(ox_jstate *j, ox_jframe *f, uint32_t name, ox_jval v)
 {
+    OX_TRY(ox_jspend(j, f->n / 16));
     for (uint32_t i = 0; i < f->n; i++)
         if (f->vars[i].name == name) {
             f->vars[i].value = v;

@@ -67,6 +67,7 @@ ox_status ox_jf_test_lower(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *out
 {
     const ox_jstr *s;
     OX_TRY(ox_jself_str(j, c, &s));
+    OX_TRY(ox_jspend_bytes(j, s->n));
     return yes(ox_jis_lower((ox_str){s->p, s->n}), out);
 }
 
@@ -74,6 +75,7 @@ ox_status ox_jf_test_upper(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *out
 {
     const ox_jstr *s;
     OX_TRY(ox_jself_str(j, c, &s));
+    OX_TRY(ox_jspend_bytes(j, s->n));
     return yes(ox_jis_upper((ox_str){s->p, s->n}), out);
 }
 

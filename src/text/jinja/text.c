@@ -109,7 +109,7 @@ ox_status ox_jrecase(ox_jstate *j, const ox_jstr *s, ox_jcase how, ox_jval *out)
 {
     recase r = {how, false};
     ox_jbuf b = {0};
-    OX_TRY(ox_jspend(j, 1 + s->n / 16));
+    OX_TRY(ox_jspend(j, 1 + s->n / 8));
     OX_TRY(ox_jstr_pieces(j, &b, s, recase_piece, &r));
     return ox_jbuf_take(j, &b, out);
 }

@@ -292,6 +292,7 @@ static ox_status hash_value(ox_jstate *j, ox_jval v, int depth, uint64_t *out)
     int64_t i = 0;
     switch (v.kind) {
     case OX_JKIND_STR:
+        OX_TRY(ox_jspend(j, v.u.str->n / 64));
         *out = ox_hash64(v.u.str->p, v.u.str->n);
         return OX_OK;
     case OX_JKIND_BOOL:
