@@ -18,6 +18,8 @@ enum {
     CACHED_IDS = 3
 };
 
+#define MARK "\xe2\x96\x81" /* U+2581 stands for a space */
+
 typedef struct cached_word {
     char bytes[CACHED_BYTES];
     uint8_t n_bytes; /* 0 = free */
@@ -119,6 +121,24 @@ fail:
     return st;
 }
 
+/* Text may be cut before a mark that follows another character when no token holds that pair: no
+ * merge can reach over the cut, so words are encoded, and remembered, one by one. */
+static void find_cuts(ox_tokenizer *tok)
+{
+    const ox_str mark = OX_STR(MARK);
+    tok->cuts = !tok->prefix.n && !tok->suffix.n && !tok->ignore_merges &&
+                ox_vocab_find(&tok->vocab, mark) >= 0;
+    for (size_t id = 0; tok->cuts && id < tok->vocab.n_ids; id++) {
+        const ox_str s = ox_vocab_str(&tok->vocab, (int32_t)id);
+        if (!s.p) continue;
+        size_t at = ox_str_find(s, mark, 0);
+        for (; at != SIZE_MAX; at = ox_str_find(s, mark, at + mark.n)) {
+            if (at && !ox_str_ends((ox_str){s.p, at}, mark))
+                tok->joins[(uint8_t)s.p[at - 1]] = true;
+        }
+    }
+}
+
 static void find_char_tokens(ox_tokenizer *tok)
 {
     for (uint32_t c = 0; c < OX_COUNT(tok->char_ids); c++) {
@@ -145,6 +165,7 @@ ox_status ox_bpe_read(ox_tokenizer *tok, const ox_json *json, ox_err *err)
     if (unk.p) tok->unk = ox_vocab_find(&tok->vocab, unk);
     if (unk.p && tok->unk < 0) tok->unk = OX_TOK_UNK_MISSING;
     find_char_tokens(tok);
+    find_cuts(tok);
     return read_merges(tok, json, err);
 }
 
@@ -351,7 +372,7 @@ static ox_status encode_piece(ox_tok_work *w, ox_str piece)
     return OX_OK;
 }
 
-ox_status ox_bpe_run(ox_tok_work *w, ox_str piece)
+static ox_status encode_word(ox_tok_work *w, ox_str piece)
 {
     cached_word key;
     cached_word *slot = NULL;
@@ -368,4 +389,31 @@ ox_status ox_bpe_run(ox_tok_work *w, ox_str piece)
         *slot = key;
     }
     return put_ids(w, w->pieces.p, w->pieces.n) ? OX_OK : ox_tok_no_memory(w);
+}
+
+/* Where the word that begins at `from` ends. */
+static size_t word_end(const ox_tokenizer *tok, ox_str s, size_t from)
+{
+    const ox_str mark = OX_STR(MARK);
+    size_t at = from;
+    while (ox_str_starts((ox_str){s.p + at, s.n - at}, mark))
+        at += mark.n;
+    for (at++; at < s.n; at++) {
+        at = ox_str_find(s, mark, at);
+        if (at == SIZE_MAX) break;
+        if (!tok->joins[(uint8_t)s.p[at - 1]]) return at;
+        while (ox_str_starts((ox_str){s.p + at, s.n - at}, mark))
+            at += mark.n;
+    }
+    return s.n;
+}
+
+ox_status ox_bpe_run(ox_tok_work *w, ox_str piece)
+{
+    if (!w->tok->cuts) return encode_word(w, piece);
+    for (size_t at = 0, end; at < piece.n; at = end) {
+        end = word_end(w->tok, piece, at);
+        OX_TRY(encode_word(w, (ox_str){piece.p + at, end - at}));
+    }
+    return OX_OK;
 }

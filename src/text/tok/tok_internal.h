@@ -9,8 +9,8 @@
 #define OX_TEXT_TOK_INTERNAL_H
 #include "base/arena.h"
 #include "base/hash.h"
-#include "base/vec.h"
 #include "base/json.h"
+#include "base/vec.h"
 #include "text/tok/regex.h"
 #include "text/tok/trie.h"
 #include "text/tok/vocab.h"
@@ -246,6 +246,8 @@ struct ox_tokenizer {
     int32_t char_ids[512]; /* bpe: id of a one-character token, -1 */
     ox_merge *merges;      /* [merge_mask + 1] */
     size_t merge_mask;
+    bool cuts;        /* bpe: words can be encoded apart, cut before U+2581 ... */
+    bool joins[256];  /* ... unless this byte stands before it */
     size_t max_chars; /* wordpiece */
     ox_trie trie;     /* unigram: position in scores */
     double *scores;   /* unigram, by id */
