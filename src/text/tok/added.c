@@ -20,6 +20,7 @@ ox_status ox_tok_add(ox_tokenizer *tok, ox_added token, ox_err *err)
                        "more than %d",
                        token.content.p, (int)OX_TOK_MAX_CONTENT, (int)OX_TOK_MAX_ADDED);
     OX_TRY(ox_tok_copy(tok, token.content, &token.content, err));
+    token.shown = token.content;
     token.id = ox_vocab_find(&tok->vocab, token.content);
     if (token.id < 0) token.id = next_free_id(tok);
     if (!ox_map_put(&tok->added_by_content, token.content, tok->added.n) ||
@@ -53,6 +54,7 @@ static ox_status add_normal_form(ox_tokenizer *tok, ox_tok_work *w, size_t i, ox
     if (form.n > OX_TOK_MAX_CONTENT)
         return OX_FAIL(err, OX_LIMIT, "added token \"%.40s...\" is longer than %d bytes",
                        tok->added.p[i].content.p, (int)OX_TOK_MAX_CONTENT);
+    OX_TRY(ox_tok_copy(tok, form, &tok->added.p[i].shown, err));
     if (form.n && !ox_trie_put(&tok->added_normal, form, (int32_t)i))
         return OX_FAIL(err, OX_NO_MEMORY, "out of memory for added tokens");
     return OX_OK;

@@ -18,7 +18,6 @@ static int base64_digit(char c)
 static bool decode_base64(ox_str in, ox_buf *out)
 {
     uint32_t bits = 0, n = 0;
-    if (!ox_buf_reserve(out, in.n)) return false;
     for (size_t i = 0; i < in.n && in.p[i] != '='; i++) {
         const int d = base64_digit(in.p[i]);
         if (d < 0) return false;
@@ -41,6 +40,8 @@ ox_status ox_tok_read_charsmap(ox_tokenizer *tok, ox_normalizer *n, const ox_jso
     uint32_t trie_bytes = 0;
     OX_TRY(ox_json_need_str(json, "precompiled_charsmap", &text, err));
     if (!text.n) return OX_OK;
+    if (!ox_buf_reserve(&bytes, text.n))
+        return OX_FAIL(err, OX_NO_MEMORY, "out of memory for a normalizer");
     const bool legal = decode_base64(text, &bytes) && bytes.n >= 4;
     if (legal) memcpy(&trie_bytes, bytes.p, 4);
     if (!legal || trie_bytes % 4 || trie_bytes > bytes.n - 4) {

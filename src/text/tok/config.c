@@ -100,7 +100,7 @@ ox_status ox_tok_read_config(ox_tokenizer *tok, ox_str text, ox_err *err)
     OX_TRY_GOTO(add_all(tok, ox_json_get(config, "extra_special_tokens"), err));
     OX_TRY_GOTO(wrap_by_flags(tok, config, err));
 fail:
-    if (st) ox_err_prefix(err, "tokenizer_config.json: ");
+    if (st) ox_err_prefix(err, "tokenizer_config.json");
     ox_arena_deinit(&arena);
     return st;
 }

@@ -6,6 +6,7 @@
 
 static void end_token(ox_token_list *out, size_t at)
 {
+    if (out->text.failed) return; /* at may be off */
     if (!ox_vec_push(&out->spans, (ox_span){(uint32_t)at, (uint32_t)(out->text.n - at)}))
         out->text.failed = true;
 }
@@ -343,7 +344,7 @@ ox_status ox_tokenizer_decode(const ox_tokenizer *tok, const int32_t *ids, size_
 {
     ox_token_list a = {0}, b = {0};
     for (size_t i = 0; i < n; i++) {
-        const ox_str t = ox_tokenizer_token(tok, ids[i]);
+        const ox_str t = ox_tok_shown(tok, ids[i]);
         if (!t.p || (skip_special && ox_tokenizer_is_special(tok, ids[i]))) continue;
         if (!tok->has_decoder && a.spans.n) ox_buf_put_c(&a.text, ' ');
         ox_buf_put_str(&a.text, t);
@@ -356,7 +357,7 @@ ox_status ox_tokenizer_decode(const ox_tokenizer *tok, const int32_t *ids, size_
         return OX_FAIL(err, OX_LIMIT, "the text of %zu ids is longer than %d bytes", n,
                        (int)OX_TOK_MAX_BYTES);
     }
-    for (size_t i = 0; i < tok->decoders.n && a.spans.n; i++) {
+    for (size_t i = 0; i < tok->decoders.n && a.spans.n && !failed; i++) {
         run_decoder(&tok->decoders.p[i], &a, &b);
         failed = failed || b.text.failed;
         const ox_token_list swap = a;
@@ -409,7 +410,7 @@ ox_status ox_tok_build_pieces(ox_tokenizer *tok, ox_err *err)
     tok->piece_at = ox_calloc(tok->n_vocab + 1, sizeof(*tok->piece_at));
     bool ok = tok->piece_at != NULL;
     for (size_t id = 0; ok && id < tok->n_vocab; id++) {
-        const ox_str t = ox_tokenizer_token(tok, (int32_t)id);
+        const ox_str t = ox_tok_shown(tok, (int32_t)id);
         if (t.p) put_piece(tok, t, &a, &b, &all);
         tok->piece_at[id + 1] = (uint32_t)all.n;
         ok = !all.failed && all.n <= OX_TOK_MAX_BYTES;

@@ -52,7 +52,7 @@ static ox_status read_json(ox_tokenizer *tok, ox_str text, ox_err *err)
     OX_TRY_GOTO(ox_tok_read_processors(tok, ox_json_get(root, "post_processor"), 0, err));
     OX_TRY_GOTO(ox_tok_read_decoders(tok, ox_json_get(root, "decoder"), 0, err));
 fail:
-    if (st) ox_err_prefix(err, "tokenizer.json: ");
+    if (st) ox_err_prefix(err, "tokenizer.json");
     ox_arena_deinit(&arena);
     return st;
 }
@@ -124,6 +124,12 @@ ox_str ox_tokenizer_token(const ox_tokenizer *tok, int32_t id)
 {
     const ox_added *a = added_at(tok, id);
     return a ? a->content : ox_vocab_str(&tok->vocab, id);
+}
+
+ox_str ox_tok_shown(const ox_tokenizer *tok, int32_t id)
+{
+    const ox_added *a = added_at(tok, id);
+    return a ? a->shown : ox_vocab_str(&tok->vocab, id);
 }
 
 int32_t ox_tokenizer_id(const ox_tokenizer *tok, ox_str token)

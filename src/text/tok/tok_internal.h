@@ -64,6 +64,7 @@ typedef struct ox_tok_work {
 /* ---- added tokens (added.c) */
 typedef struct ox_added {
     ox_str content; /* in the tokenizer's arena */
+    ox_str shown;   /* what decoding starts from: the normal form of normalized tokens */
     int32_t id;
     bool special, normalized, single_word, lstrip, rstrip;
 } ox_added;
@@ -219,6 +220,8 @@ typedef struct ox_decoder_kind {
 } ox_decoder_kind;
 
 ox_status ox_tok_read_decoders(ox_tokenizer *tok, const ox_json *json, int depth, ox_err *err);
+/* The string that decoding starts from; p NULL for ids that name no token (open.c). */
+ox_str ox_tok_shown(const ox_tokenizer *tok, int32_t id);
 /* Bytes of every token in mid-text; also finds strips_first_space. */
 ox_status ox_tok_build_pieces(ox_tokenizer *tok, ox_err *err);
 
