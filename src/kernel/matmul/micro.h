@@ -134,20 +134,29 @@ static void finish(const product *p, const float *c, size_t ldc, size_t r0, size
         }
 }
 
+OX_INLINE void widen_block(const product *p, kind t, float *panel, size_t at, size_t nt, size_t depth)
+{
+    for (size_t k = 0; k < depth; k++)
+        for (size_t j = 0; j < nt; j++)
+            vf_store(panel + (j * depth + k) * VF_N,
+                     load_weight(t, p->w, at + j * p->stride + k * p->step));
+}
+
 /* Tiles [t, t + nt), k in [k0, k0 + depth) as float32 panel [nt][depth][16], zero beyond n. */
 static void fill_panel(const product *p, float *panel, size_t t, size_t nt, size_t k0, size_t depth)
 {
-    for (size_t j = 0; j < nt; j++) {
-        const size_t left = p->n - (t + j) * VF_N, at = (t + j) * p->stride + k0 * p->step;
-        if (p->packed || left >= VF_N)
-            for (size_t k = 0; k < depth; k++, panel += VF_N)
-                vf_store(panel, p->type == KIND_F16    ? load_weight(KIND_F16, p->w, at + k * p->step)
-                                : p->type == KIND_BF16 ? load_weight(KIND_BF16, p->w, at + k * p->step)
-                                                       : load_weight(KIND_F32, p->w, at + k * p->step));
-        else
-            for (size_t k = 0; k < depth; k++, panel += VF_N)
-                vf_store(panel, vf_load_n((const float *)(const void *)p->w + at + k * p->step, left));
-    }
+    const size_t at = t * p->stride + k0 * p->step, last = (t + nt - 1) * VF_N;
+    const size_t whole = p->packed || last + VF_N <= p->n ? nt : nt - 1;
+    if (p->type == KIND_F16)
+        widen_block(p, KIND_F16, panel, at, whole, depth);
+    else if (p->type == KIND_BF16)
+        widen_block(p, KIND_BF16, panel, at, whole, depth);
+    else
+        widen_block(p, KIND_F32, panel, at, whole, depth);
+    if (whole == nt) return;
+    const float *from = (const float *)(const void *)p->w + at + whole * p->stride;
+    for (size_t k = 0; k < depth; k++) /* a cut row-major tile */
+        vf_store(panel + (whole * depth + k) * VF_N, vf_load_n(from + k * p->step, p->n - last));
 }
 
 /* Where the block of k behind [k0, k0 + DEPTH) starts: in this group of tiles or the next. */
