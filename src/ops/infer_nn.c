@@ -182,6 +182,48 @@ ox_status ox_op_infer_multi_head_attention(ox_infer_ctx *c)
     return OX_OK;
 }
 
+/* ---- recurrent states ---- */
+
+ox_status ox_op_infer_linear_attention(ox_infer_ctx *c)
+{
+    const ox_op_info *q = ox_infer_in(c, 0), *v = ox_infer_in(c, 2), *past = ox_infer_in(c, 3);
+    const int64_t hq = ox_node_int(c->node, "q_num_heads", 0);
+    const int64_t hv = ox_node_int(c->node, "kv_num_heads", 0);
+    if (!q || !v || q->rank != 3 || v->rank != 3 || hq < 1 || hv < 1) return OX_OK;
+    const int64_t dk = ox_infer_dim(c->g, at(q, 2), hq, '/');
+    const int64_t dv = ox_infer_dim(c->g, at(v, 2), hv, '/');
+    const int64_t y[3] = {at(q, 0), at(q, 1), ox_infer_dim(c->g, dv, hq > hv ? hq : hv, '*')};
+    const int64_t s[4] = {at(q, 0), hv, dk, dv};
+    if (ox_node_int(c->node, "state_window", 0)) return OX_OK;
+    ox_infer_set(c, 0, q->dtype, 3, y);
+    set4(c, 1, past ? past->dtype : q->dtype, s);
+    return OX_OK;
+}
+
+ox_status ox_op_infer_causal_conv(ox_infer_ctx *c)
+{
+    const ox_op_info *x = ox_infer_in(c, 0), *w = ox_infer_in(c, 1), *past = ox_infer_in(c, 3);
+    const bool last = ox_node_int(c->node, "channels_last", 0) != 0;
+    if (!x || !w || x->rank != 3 || w->rank != 3 || ox_node_int(c->node, "state_window", 0))
+        return OX_OK;
+    const int64_t dilation = ox_node_int(c->node, "dilation", 1), taps = at(w, 2);
+    const int64_t keep = taps >= 1 && taps < INT32_MAX && dilation >= 1 && dilation < INT32_MAX
+                             ? (taps - 1) * dilation
+                             : OX_DIM_UNKNOWN;
+    const int64_t s[3] = {at(x, 0), at(x, last ? 2 : 1), keep};
+    ox_infer_like(c, 0, x, x->dtype);
+    ox_infer_set(c, 1, past ? past->dtype : x->dtype, 3, s);
+    return OX_OK;
+}
+
+ox_status ox_op_infer_linear_attention_gate(ox_infer_ctx *c)
+{
+    const ox_op_info *a = ox_infer_in(c, 0), *b = ox_infer_in(c, 3);
+    if (a) ox_infer_like(c, 0, a, a->dtype);
+    if (b) ox_infer_like(c, 1, b, b->dtype);
+    return OX_OK;
+}
+
 /* ---- windows over space ---- */
 
 static int64_t attr_at(const ox_infer_ctx *c, const char *name, int32_t i, int64_t otherwise)

@@ -51,8 +51,11 @@ ox_rt_value *ox_rt_tensor_new(ox_rt_memory *m, ox_dtype t, int32_t rank, const i
 
 ox_rt_value *ox_rt_tensor_view(ox_rt_memory *m, const ox_tensor *t)
 {
+    static const int64_t nothing = 0; /* where empty tensors without data point; never written */
     ox_rt_value *v = value_new(m, OX_RT_TENSOR, t->dtype);
-    if (v) v->t = *t;
+    if (!v) return NULL;
+    v->t = *t;
+    if (!v->t.data) v->t.data = (void *)&nothing;
     return v;
 }
 

@@ -2,7 +2,9 @@
  * test_data_set_N/{input,output}_M.pb (tools/gen_node_tests.py writes them). Every case runs in a
  * process of its own with a time limit. One line for each failing case, then the totals.
  *
- * usage: node_tests [--list] [--only TEXT] [--unsupported] FOLDER      exit 1 when a case failed */
+ * usage: node_tests [--list] [--only TEXT] [--unsupported] [--fold] [--atol X] FOLDER
+ * --fold infers shapes and folds constants first, and holds inference against the results.
+ * exit 1 when a case failed */
 #include "base/fs.h"
 #include "file/onnx.h"
 #include "file/proto.h"
@@ -20,7 +22,9 @@
 
 enum { SECONDS = 60, VALUES_MAX = 64 };
 static const size_t memory_limit = (size_t)2 << 30;
-static bool folds; /* run infer and fold first: results must stay the same */
+static bool folds;             /* run infer and fold first: results must stay the same */
+static double absolute = 1e-7; /* --atol */
+static int n_unknown;          /* outputs that inference says nothing about */
 
 typedef struct item {
     ox_rt_kind kind;
@@ -67,7 +71,7 @@ static bool close_enough(ox_dtype t, double got, double want)
     const double rtol = t == OX_DTYPE_BF16 ? 0x1p-6 : t == OX_DTYPE_F16 ? 0x1p-9 : 1e-3;
     if (isnan(want) || isnan(got)) return isnan(want) && isnan(got);
     if (isinf(want) || isinf(got)) return want >= got && want <= got;
-    return fabs(got - want) <= 1e-7 + rtol * fabs(want);
+    return fabs(got - want) <= absolute + rtol * fabs(want);
 }
 
 static ox_status compare(test *t, const char *name, const ox_tensor *got, const ox_tensor *want)
@@ -126,6 +130,23 @@ static ox_status compare_value(test *t, const char *name, const ox_rt_value *got
     return OX_OK;
 }
 
+/* What inference says of an output must be true of its value. */
+static ox_status check_inferred(test *t, ox_str name, const ox_rt_value *got)
+{
+    const ox_value *v = ox_graph_value(t->g, ox_graph_find(t->g, name));
+    const char *wrong = NULL;
+    if (got->kind != OX_RT_TENSOR) return OX_OK;
+    if (v->dtype && v->dtype != got->t.dtype) wrong = "another type";
+    if (v->rank >= 0 && v->rank != got->t.rank) wrong = "another rank";
+    for (int32_t i = 0; !wrong && i < v->rank; i++)
+        if (v->dims[i] >= 0 && v->dims[i] != got->t.dims[i]) wrong = "another shape";
+    if (wrong)
+        return OX_FAIL(&t->err, OX_FAILED, "%s was inferred for \"%.*s\"", wrong,
+                       OX_STR_ARGS(name));
+    if (v->rank < 0 && v->type == OX_TYPE_TENSOR) n_unknown++;
+    return OX_OK;
+}
+
 static ox_status run_set(test *t, int i_set)
 {
     ox_run_input in[VALUES_MAX];
@@ -161,6 +182,8 @@ static ox_status run_set(test *t, int i_set)
         char name[256];
         snprintf(path, sizeof(path), "%s/test_data_set_%d/output_%zu.pb", t->dir, i_set, i);
         snprintf(name, sizeof(name), "%.*s", OX_STR_ARGS(wanted[i]));
+        if (folds) st = check_inferred(t, wanted[i], r->values[i]);
+        if (st) break;
         if (!ox_path_is_file(path)) continue;
         st = read_item(t, path, t->o->graph->outputs[i].kind, &want);
         if (!st) st = compare_value(t, name, r->values[i], &want);
@@ -178,6 +201,12 @@ static ox_status run_case(test *t)
     OX_TRY(ox_graph_from_onnx_with(&t->g, &t->arena, t->o, &keep, &t->err));
     OX_TRY(ox_op_check_graph(t->g, &t->err));
     if (folds) {
+        for (size_t i = 0; i < t->g->values.n; i++) { /* forget what the file says */
+            ox_value *v = &t->g->values.p[i];
+            if (v->kind != OX_VALUE_NODE) continue;
+            v->dtype = OX_DTYPE_NONE;
+            v->rank = -1;
+        }
         OX_TRY(ox_graph_infer(t->g, &t->err));
         OX_TRY(ox_graph_fold(t->g, (size_t)1 << 24, &t->err));
         OX_TRY(ox_graph_infer(t->g, &t->err));
@@ -211,6 +240,7 @@ static int guarded(const char *dir, char *message, size_t cap)
         ox_arena_deinit(&t.arena);
         for (size_t i = 0; i < t.n_files; i++)
             ox_buf_deinit(&t.files[i]);
+        if (folds && !st && n_unknown) printf("unknown shape: %s\n", dir);
         if (st == OX_UNSUPPORTED) exit(2);
         exit(st ? 1 : 0);
     }
@@ -249,6 +279,8 @@ int main(int argc, char **argv)
             show_unsupported = true;
         else if (!strcmp(argv[i], "--fold"))
             folds = true;
+        else if (!strcmp(argv[i], "--atol") && i + 1 < argc)
+            absolute = strtod(argv[++i], NULL);
         else if (!strcmp(argv[i], "--only") && i + 1 < argc)
             only = argv[++i];
         else
