@@ -185,7 +185,7 @@ typedef struct inputs {
 static void open_inputs(inputs *in, const ox_qpack *p, size_t rows)
 {
     *in = (inputs){.x_bytes = rows * p->k * 4, .y_bytes = rows * p->n_out * 4};
-    in->act = ox_qact_shape(rows, p->k, p->code.block, p->code.bits);
+    in->act = ox_qact_shape(rows, p->k, p->code.block, p->code.bits, 1);
     if (!ox_qact_bytes(&in->act, &in->act_bytes)) fail("too large");
     in->x = ox_pages_alloc(in->x_bytes);
     in->y = ox_pages_alloc(in->y_bytes);
@@ -260,7 +260,7 @@ static void bench_gemm(form f, size_t n, size_t k, size_t rows)
 
 static void bench_quantize(size_t rows, size_t k)
 {
-    ox_qact act = ox_qact_shape(rows, k, 32, 4);
+    ox_qact act = ox_qact_shape(rows, k, 32, 4, 1);
     size_t bytes;
     float *x = ox_calloc(rows * k, 4);
     if (!x || !ox_qact_bytes(&act, &bytes)) fail("no memory");

@@ -23,7 +23,7 @@ typedef struct ox_model_options {
     int64_t context;      /* positions a session may hold; 0: what the model declares */
     const char *backend;  /* "native" (default) or "ort" */
     const char *device;   /* "auto" (default), "cpu", "cuda", "cuda:N" */
-    const char *numerics; /* "fast" (default) or "exact": float activations everywhere */
+    const char *numerics; /* "fast" (default), "faster" or "exact": docs/numerics.md */
     const char *kv;       /* "f32", "f16", "bf16"; default: f16, or what the graph declares if f32 */
     const char *quant;    /* safetensors only: "int4" (default) "int8" "f16" "bf16" "f32" "keep" */
     int32_t quant_block;  /* 16 to 256; 0: 32 */

@@ -22,6 +22,7 @@ typedef struct ox_buffer {
     int32_t width;       /* floats a row */
     int32_t quant_block; /* 0: float rows; else the int8 form of kernel/quantize with this block */
     int32_t quant_bits;  /* code width its reader has (decides the byte order), quantised only */
+    int32_t quant_planes; /* 1: 8-bit activations, 2: 16-bit in two planes; quantised only */
     bool wanted;         /* rows = the rows whose logits are wanted, not all of the step's */
     int32_t first_call, last_call; /* lifetime: calls while planning, barrier intervals after */
 } ox_buffer;
@@ -49,7 +50,7 @@ static inline ox_shape_class ox_class_of_rows(int32_t rows)
  *   embed     out                          weight table, scale
  *   norm      in[0] -> out                 weight gamma, bias beta
  *   quantize  in[0] -> out (quantised)
- *   linear_*  in[0] (quantised for _i8) -> out; weights concatenated along N, or gate and up when
+ *   linear_*  in[0] (quantised for _int) -> out; weights concatenated along N, or gate and up when
  *             pairs (out = act(gate)*up); add = residual added, may equal out
  *   rotate    in[0] in place
  *   append    in[1] keys, in[2] values -> cache

@@ -19,7 +19,7 @@ static bool is_one_of(const char *s, const char *const *list)
 
 static ox_status check_options(const ox_model_options *o, ox_err *err)
 {
-    static const char *const numerics[] = {"fast", "exact", NULL};
+    static const char *const numerics[] = {"fast", "faster", "exact", NULL};
     static const char *const kv[] = {"f32", "f16", "bf16", NULL};
     if (o->backend && strcmp(o->backend, "native"))
         return OX_FAIL(err, OX_NO_DEVICE, "--backend %s is not available in this build; use native",
@@ -28,7 +28,7 @@ static ox_status check_options(const ox_model_options *o, ox_err *err)
         return OX_FAIL(err, OX_NO_DEVICE, "--device %s is not available in this build; use cpu",
                        o->device);
     if (o->numerics && !is_one_of(o->numerics, numerics))
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "--numerics %s is not known; expected fast or exact",
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--numerics %s is not known; expected fast, faster or exact",
                        o->numerics);
     if (o->kv && !is_one_of(o->kv, kv))
         return OX_FAIL(err, OX_BAD_ARGUMENT, "--kv %s is not known; expected f32, f16 or bf16", o->kv);
@@ -154,9 +154,15 @@ static ox_status pick_context(ox_model *m, const ox_model_options *o, ox_err *er
     return OX_OK;
 }
 
+static ox_numerics numerics_of(const ox_model_options *o)
+{
+    if (!o->numerics || !strcmp(o->numerics, "fast")) return OX_NUMERICS_FAST;
+    return !strcmp(o->numerics, "faster") ? OX_NUMERICS_FASTER : OX_NUMERICS_EXACT;
+}
+
 static ox_status open_plan(ox_model *m, const ox_model_options *o, ox_err *err)
 {
-    const ox_plan_options po = {.exact = o->numerics && !strcmp(o->numerics, "exact"),
+    const ox_plan_options po = {.numerics = numerics_of(o),
                                 .switches = ox_env("OXGEN_PASSES")};
     loading lp = {m, o};
     const ox_graph *g = m->source->graph;

@@ -68,28 +68,34 @@ ox_status ox_plan_add_call(ox_plan_builder *b, const ox_call *call, int32_t i_no
 ox_call_kind ox_plan_linear_kind(const ox_plan_builder *b, const ox_term *t)
 {
     if (!ox_weight_code_layout(t->weight).bits) return OX_CALL_LINEAR_FLOAT;
-    const bool exact = b->options->exact || t->accuracy_level < 4;
-    return exact ? OX_CALL_LINEAR_EXACT : OX_CALL_LINEAR_I8;
+    return b->options->numerics == OX_NUMERICS_EXACT ? OX_CALL_LINEAR_EXACT : OX_CALL_LINEAR_INT;
+}
+
+/* A file that asks for more than 8-bit activations (accuracy_level below 4) always gets them. */
+static int32_t planes_for(const ox_plan_builder *b, const ox_term *t)
+{
+    return b->options->numerics == OX_NUMERICS_FASTER && t->accuracy_level >= 4 ? 1 : 2;
 }
 
 bool ox_plan_same_matrix(const ox_plan_builder *b, const ox_term *a, const ox_term *c)
 {
     const ox_code_layout la = ox_weight_code_layout(a->weight);
     const ox_code_layout lc = ox_weight_code_layout(c->weight);
-    return ox_plan_linear_kind(b, a) == ox_plan_linear_kind(b, c) && la.bits == lc.bits &&
+    return ox_plan_linear_kind(b, a) == ox_plan_linear_kind(b, c) &&
+           planes_for(b, a) == planes_for(b, c) && la.bits == lc.bits &&
            la.block == lc.block && la.zero == lc.zero && la.scale_f16 == lc.scale_f16 &&
            a->weight->cols == c->weight->cols &&
            (la.bits || a->weight->format == c->weight->format);
 }
 
 /* The int8 form of operand x for codes of this layout, made once per input. */
-static ox_status quantized(ox_plan_builder *b, ox_operand x, ox_code_layout layout, int32_t i_node,
-                           ox_operand *out, ox_err *err)
+static ox_status quantized(ox_plan_builder *b, ox_operand x, ox_code_layout layout, int32_t planes,
+                           int32_t i_node, ox_operand *out, ox_err *err)
 {
     for (size_t i = 0; i < b->quantized.n; i++) {
         const struct ox_quantized *q = &b->quantized.p[i];
         if (q->from.buffer.i == x.buffer.i && q->from.first == x.first && q->block == layout.block &&
-            q->bits == layout.bits && q->from.width == x.width) {
+            q->bits == layout.bits && q->from.width == x.width && q->planes == planes) {
             *out = q->to;
             return OX_OK;
         }
@@ -99,9 +105,10 @@ static ox_status quantized(ox_plan_builder *b, ox_operand x, ox_code_layout layo
     ox_buffer *buffer = &b->plan->buffers.p[out->buffer.i];
     buffer->quant_block = layout.block;
     buffer->quant_bits = layout.bits;
+    buffer->quant_planes = planes;
     const ox_call call = {.kind = OX_CALL_QUANTIZE, .in[0] = x, .out = *out, .wanted = wanted};
     OX_TRY(ox_plan_add_call(b, &call, i_node, err));
-    const struct ox_quantized q = {x, *out, layout.block, layout.bits};
+    const struct ox_quantized q = {x, *out, layout.block, layout.bits, planes};
     if (!ox_vec_push(&b->quantized, q)) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a plan");
     return OX_OK;
 }
@@ -125,8 +132,9 @@ ox_status ox_plan_linear(ox_plan_builder *b, const int32_t *nodes, int32_t n_nod
         call.weights[i] = ox_plan_term(b, nodes[i])->weight;
         call.biases[i] = ox_plan_term(b, nodes[i])->bias;
     }
-    if (call.kind == OX_CALL_LINEAR_I8)
-        OX_TRY(quantized(b, x, ox_weight_code_layout(t->weight), nodes[0], &call.in[0], err));
+    if (call.kind == OX_CALL_LINEAR_INT)
+        OX_TRY(quantized(b, x, ox_weight_code_layout(t->weight), planes_for(b, t), nodes[0],
+                         &call.in[0], err));
     else
         call.in[0] = x;
     forget_quantized(b, out);

@@ -7,8 +7,16 @@
 #define OX_PLAN_PLAN_H
 #include "backend/backend.h"
 
+/* How activations meet block-quantised weights, in every phase of work alike. */
+typedef enum ox_numerics {
+    OX_NUMERICS_FAST,   /* 16-bit integers a block: error of a product some 1e-5, bits equal on every
+                           tier, for any number of rows and threads */
+    OX_NUMERICS_FASTER, /* 8-bit integers a block, as other engines do: some 5e-3 */
+    OX_NUMERICS_EXACT,  /* float32 */
+} ox_numerics;
+
 typedef struct ox_plan_options {
-    bool exact;          /* float activations in every linear */
+    ox_numerics numerics;
     const char *switches; /* OXGEN_PASSES: "-name,-name" turns phases off; NULL = all on */
 } ox_plan_options;
 

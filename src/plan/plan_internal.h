@@ -16,7 +16,7 @@ typedef struct ox_plan_builder {
 
 struct ox_quantized {
     ox_operand from, to;
-    int32_t block, bits;
+    int32_t block, bits, planes;
 };
 
 /* A phase looks at the unplanned term i_node and either plans it (and others) or leaves *took false. */

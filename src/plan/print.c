@@ -14,7 +14,7 @@ static void print_operand(const ox_plan *p, const char *label, ox_operand o, ox_
     ox_buf_printf(out, " %s=b%d", label, o.buffer.i);
     if (o.first || o.width != b->width) ox_buf_printf(out, "[%d:%d]", o.first, o.first + o.width);
     ox_buf_printf(out, "@%zu", p->offsets[OX_CLASS_ONE][o.buffer.i]);
-    if (b->quant_block) ox_buf_printf(out, "(int8/%d)", b->quant_block);
+    if (b->quant_block) ox_buf_printf(out, "(int%d/%d)", 8 * b->quant_planes, b->quant_block);
 }
 
 static void print_weights(const ox_call *c, ox_buf *out)

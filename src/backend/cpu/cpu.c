@@ -148,7 +148,7 @@ static size_t cpu_buffer_bytes(const ox_backend *base, const ox_buffer *buffer, 
     (void)base;
     if (!buffer->quant_block) return rows * (size_t)buffer->width * sizeof(float);
     const ox_qact q = ox_qact_shape(rows, (size_t)buffer->width, buffer->quant_block,
-                                    buffer->quant_bits);
+                                    buffer->quant_bits, buffer->quant_planes);
     return ox_qact_bytes(&q, &bytes) ? bytes : 0;
 }
 

@@ -15,7 +15,7 @@ typedef struct ox_cpu_backend {
 
 typedef struct ox_cpu_bound {
     ox_any_fn *fn[OX_CLASS_COUNT];
-    ox_qpack qpack; /* LINEAR_I8, LINEAR_EXACT; data filled by prepare */
+    ox_qpack qpack; /* LINEAR_INT, LINEAR_EXACT; data filled by prepare */
     ox_fpack fpack; /* LINEAR_FLOAT */
     size_t fpack_bytes;
     float *vectors[2];  /* bias / gamma and beta / sinks as float32; page memory */

@@ -28,7 +28,7 @@ ox_status ox_cpu_bind_quant_linear(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *
         args[k] = &a[k];
     }
     return ox_cpu_pick(b, c, bound,
-                       c->kind == OX_CALL_LINEAR_I8 ? ox_qlinear_rows : ox_qexact_rows, args, err);
+                       c->kind == OX_CALL_LINEAR_INT ? ox_qlinear_rows : ox_qexact_rows, args, err);
 }
 
 static ox_qlinear_args quant_args(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound)
@@ -40,14 +40,15 @@ static ox_qlinear_args quant_args(const ox_cpu_run *r, const ox_call *c, const o
     return a;
 }
 
-void ox_cpu_run_linear_i8(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i,
+void ox_cpu_run_linear_int(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i,
                           int n)
 {
     size_t begin, end;
     ox_qlinear_args a = quant_args(r, c, bound);
     ox_team_split(bound->qpack.units, 1, i, n, &begin, &end);
     const ox_buffer *in = &r->buffers[c->in[0].buffer.i];
-    ox_qact q = ox_qact_shape(a.rows, (size_t)in->width, in->quant_block, in->quant_bits);
+    ox_qact q = ox_qact_shape(a.rows, (size_t)in->width, in->quant_block, in->quant_bits,
+                              in->quant_planes);
     q.data = (uint8_t *)r->arena + r->offsets[c->in[0].buffer.i];
     a.x = &q;
     if (begin < end) ((ox_qlinear_fn *)ox_cpu_fn(r, c, bound))(&a, begin, end);

@@ -87,7 +87,8 @@ ox_status ox_cpu_bind_quantize(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *boun
                                const ox_buffer *buffers, ox_err *err)
 {
     const ox_buffer *out = &buffers[c->out.buffer.i];
-    const ox_qact q = ox_qact_shape(1, (size_t)out->width, out->quant_block, out->quant_bits);
+    const ox_qact q = ox_qact_shape(1, (size_t)out->width, out->quant_block, out->quant_bits,
+                                     out->quant_planes);
     const ox_quantize_args a = {.y = &q};
     return pick_any(b, c, bound, ox_quantize_rows, &a, err);
 }
@@ -98,7 +99,7 @@ void ox_cpu_run_quantize(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bou
     if (!my_rows(r, c, i, n, &begin, &end)) return;
     const ox_buffer *out = &r->buffers[c->out.buffer.i];
     ox_qact q = ox_qact_shape(ox_cpu_rows(r, c), (size_t)out->width, out->quant_block,
-                              out->quant_bits);
+                              out->quant_bits, out->quant_planes);
     q.data = (uint8_t *)r->arena + r->offsets[c->out.buffer.i];
     ox_quantize_args a = {.y = &q};
     a.x = ox_cpu_floats(r, c->in[0], &a.ldx);

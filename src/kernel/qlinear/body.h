@@ -5,7 +5,7 @@
 
 void QLINEAR_NAME(const ox_qlinear_args *a, size_t begin, size_t end)
 {
-    if (a->rows <= 8)
+    if (a->rows * (size_t)a->x->planes <= 8)
         run_small(a, begin, end);
     else
         run_large(a, begin, end);

@@ -180,7 +180,7 @@ LARGE_FUNCTION(large_full, LARGE_ROWS)
 LARGE_FUNCTION(large_2, 2)
 LARGE_FUNCTION(large_1, 1)
 
-typedef struct strip { /* rows [r0, r0+n) and their float sums: of a tile, or of gate and up */
+typedef struct strip { /* planes [r0, r0+n) of rows and their float sums: of a tile, or of gate and up */
     size_t r0, n;
     OX_ALIGNED(64) float c[2][STRIP * COLS];
 } strip;
@@ -200,6 +200,7 @@ static void large_tile(const ox_qlinear_args *a, size_t unit, size_t half, code_
                        strip *s)
 {
     const ox_qpack *p = a->w;
+    const size_t planes = (size_t)a->x->planes;
     const size_t per = CHUNK / (size_t)p->code.block, per_unit = p->pairs ? 2 : 1;
     const uint8_t *tile = p->data + (unit * per_unit + half) * p->tile;
     for (size_t b0 = 0; b0 < p->blocks; b0 += per) {
@@ -210,7 +211,7 @@ static void large_tile(const ox_qlinear_args *a, size_t unit, size_t half, code_
         for (size_t r = 0, step; r < s->n; r += step) {
             const size_t rows = s->n - r;
             step = rows >= LARGE_ROWS ? LARGE_ROWS : rows >= 2 ? 2 : 1;
-            if (last) prefetch_rows(a, unit, s->r0 + r, step);
+            if (last) prefetch_rows(a, unit, (s->r0 + r) / planes, step / planes);
             float *c = s->c[half] + r * COLS;
             if (step == LARGE_ROWS)
                 large_full(&job, s->r0 + r, c);
@@ -218,8 +219,8 @@ static void large_tile(const ox_qlinear_args *a, size_t unit, size_t half, code_
                 large_2(&job, s->r0 + r, c);
             else
                 large_1(&job, s->r0 + r, c);
-            for (size_t i = r; last && i < r + step; i++)
-                finish_row(a, unit, s->r0 + i, s->c[0] + i * COLS, s->c[1] + i * COLS);
+            for (size_t i = r; last && i < r + step; i += planes)
+                finish_row(a, unit, (s->r0 + i) / planes, s->c[0] + i * COLS, s->c[1] + i * COLS);
         }
     }
 }
@@ -228,8 +229,9 @@ static void run_large(const ox_qlinear_args *a, size_t begin, size_t end)
 {
     strip s;
     code_panel panel;
-    for (s.r0 = 0; s.r0 < a->rows; s.r0 += STRIP) {
-        s.n = a->rows - s.r0 < STRIP ? a->rows - s.r0 : STRIP;
+    const size_t n = a->rows * (size_t)a->x->planes; /* even steps keep a row's planes together */
+    for (s.r0 = 0; s.r0 < n; s.r0 += STRIP) {
+        s.n = n - s.r0 < STRIP ? n - s.r0 : STRIP;
         for (size_t u = begin; u < end; u++) {
             large_tile(a, u, 0, &panel, &s);
             if (a->w->pairs) large_tile(a, u, 1, &panel, &s);

@@ -6,7 +6,7 @@
  *   acc  = fmaf((float)dot, s_w * s_x, acc)
  *   acc  = fmaf(m_w, s_x * (float)sum_x, acc)            ZERO_MIN only
  *
- * then  y = act(acc + bias) + add,  with pairs  y = act(acc_gate + bias_gate) * (acc_up + bias_up)
+ * with two planes of x the sums of both planes are added; then  y = act(acc + bias) + add,  with pairs  y = act(acc_gate + bias_gate) * (acc_up + bias_up)
  * + add. One formula for every shape: a row's bits depend neither on the number of rows, nor on the
  * split into units, nor on the tier. */
 #ifndef OX_KERNEL_QLINEAR_H

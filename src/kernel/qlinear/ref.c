@@ -29,13 +29,14 @@ static float column(const ox_qlinear_args *a, size_t tile, size_t c, size_t r)
 
 void ox_qlinear_ref(const ox_qlinear_args *a, size_t begin, size_t end)
 {
-    const size_t per_unit = a->w->pairs ? 2 : 1;
+    const size_t per_unit = a->w->pairs ? 2 : 1, planes = (size_t)a->x->planes;
     for (size_t u = begin; u < end; u++)
         for (size_t r = 0; r < a->rows; r++) {
-            float c[2][OX_QPACK_COLS];
-            for (size_t i = 0; i < per_unit * OX_QPACK_COLS; i++)
-                c[i / OX_QPACK_COLS][i % OX_QPACK_COLS] =
-                    column(a, u * per_unit + i / OX_QPACK_COLS, i % OX_QPACK_COLS, r);
+            float c[2][2 * OX_QPACK_COLS];
+            for (size_t i = 0; i < per_unit; i++)
+                for (size_t k = 0; k < planes * OX_QPACK_COLS; k++)
+                    c[i][k] = column(a, u * per_unit + i, k % OX_QPACK_COLS,
+                                     r * planes + k / OX_QPACK_COLS);
             finish_row(a, u, r, c[0], c[1]);
         }
 }

@@ -1,4 +1,4 @@
-/* small.h - up to 8 rows: codes are unpacked in registers, each record is read once per group of rows,
+/* small.h - up to 8 planes of rows: codes are unpacked in registers, each record is read once per group of rows,
  * in one stream with two prefetch distances. */
 #ifndef OX_KERNEL_QLINEAR_SMALL_H
 #define OX_KERNEL_QLINEAR_SMALL_H
@@ -142,12 +142,13 @@ static void small_tile(const ox_qlinear_args *a, const uint8_t *tile, size_t r0,
 static void run_small(const ox_qlinear_args *a, size_t begin, size_t end)
 {
     const size_t per_unit = a->w->pairs ? 2 : 1;
+    const size_t planes = (size_t)a->x->planes;
     OX_ALIGNED(64) float c[2][8 * COLS];
     for (size_t u = begin; u < end; u++) {
         for (size_t i = 0; i < per_unit; i++)
-            small_tile(a, a->w->data + (u * per_unit + i) * a->w->tile, 0, a->rows, c[i]);
+            small_tile(a, a->w->data + (u * per_unit + i) * a->w->tile, 0, a->rows * planes, c[i]);
         for (size_t r = 0; r < a->rows; r++)
-            finish_row(a, u, r, c[0] + r * COLS, c[1] + r * COLS);
+            finish_row(a, u, r, c[0] + r * planes * COLS, c[1] + r * planes * COLS);
     }
 }
 #endif

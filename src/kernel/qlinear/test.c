@@ -17,6 +17,7 @@ typedef struct shape {
     bool pairs, bias, add;
     ox_qlinear_act act;
     int extreme_x; /* x = +-1 alternating, so that the codes are +-127 */
+    int planes;
 } shape;
 
 typedef struct truth { /* a product in double, its rounding size, and what int8 may cost */
@@ -36,14 +37,17 @@ static double act_slope(ox_qlinear_act act, double x, double around)
 static truth product(const float *w, const float *sizes, const float *x, const ox_qact *q, size_t r)
 {
     truth t = {0};
-    const int8_t *codes = ox_qact_codes(q, r);
-    const float *scales = ox_qact_scales(q, r);
+    const size_t planes = (size_t)q->planes;
     for (size_t k = 0; k < q->k; k++) {
         const size_t at = q->bits == 8 ? k : k / 8 * 8 + k % 2 * 4 + k % 8 / 2;
-        const double s = (double)scales[k / (size_t)q->block], v = s * codes[at];
+        double v = 0, s = 0;
+        for (size_t p = 0; p < planes; p++) {
+            s = (double)ox_qact_scales(q, r * planes + p)[k / (size_t)q->block];
+            v += s * ox_qact_codes(q, r * planes + p)[at];
+            t.size += (double)sizes[k] * fabs(s * ox_qact_codes(q, r * planes + p)[at]);
+        }
         t.fine += (double)w[k] * v;
         t.coarse += (double)w[k] * (double)x[k];
-        t.size += (double)sizes[k] * fabs(v);
         t.slack += fabs((double)w[k]) * s * 0.5001;
     }
     return t;
@@ -72,7 +76,7 @@ static void check_value(float got, const ox_qlinear_args *a, const truth *t, siz
         tol += 2 * EPS * (fabs(want) + fabs(add));
         if (!(fabs((double)got - want) <= tol))
             ktest_fail("[%zu][%zu] want %.9g got %.9g (allowed %.3g, %s); %s", r, c, want,
-                       (double)got, tol, coarse ? "float activations" : "int8 activations", what);
+                       (double)got, tol, coarse ? "float activations" : "integer activations", what);
     }
 }
 
@@ -111,7 +115,7 @@ static void run_by_row(const ox_kernel_row *row, const ox_qlinear_args *a, float
     for (size_t r = 0; r < a->rows; r++) {
         ox_qact one = *a->x;
         ox_qlinear_args b = *a;
-        one.data += r * one.ld;
+        one.data += r * (size_t)one.planes * one.ld;
         b.x = &one;
         b.rows = 1;
         b.y = y + r * a->ldy;
@@ -130,12 +134,12 @@ static void fill_x(float *x, const shape *s)
 static void check(const ox_kernel_row *row, qform f, shape s)
 {
     char what[160];
-    snprintf(what, sizeof(what), "bits %d block %d zeros %d f16 %d m %zu n %zu k %zu pairs %d act %d",
-             f.bits, f.block, f.zeros, f.f16, s.m, s.n, s.k, s.pairs, s.act);
+    snprintf(what, sizeof(what), "bits %d block %d zeros %d f16 %d m %zu n %zu k %zu pairs %d act %d planes %d",
+             f.bits, f.block, f.zeros, f.f16, s.m, s.n, s.k, s.pairs, s.act, s.planes);
     qweights q;
     qweights_open(&q, f, s.n, s.k, s.pairs ? s.n / 2 : s.n - s.n / 3, s.pairs);
     const ox_qpack *p = &q.pack;
-    ox_qact act = ox_qact_shape(s.m, s.k, p->code.block, p->code.bits);
+    ox_qact act = ox_qact_shape(s.m, s.k, p->code.block, p->code.bits, s.planes);
     size_t bytes = 0;
     if (!ox_qact_bytes(&act, &bytes)) ktest_fail("no bytes");
     const size_t ldy = p->n_out + 3;
@@ -175,7 +179,7 @@ static void check_nan_stays_in_its_row(const ox_kernel_row *row)
     enum { M = 11, N = 40, K = 64 };
     qweights q;
     qweights_open(&q, (qform){4, 32, 2, true, 0}, N, K, N, false);
-    ox_qact act = ox_qact_shape(M, K, 32, 4);
+    ox_qact act = ox_qact_shape(M, K, 32, 4, 1);
     ktest_buf data = ktest_bytes(M * act.ld), x = ktest_floats(M * K), y = ktest_floats(M * N);
     act.data = data.p;
     float *xs = x.p, *ys = y.p;
@@ -202,6 +206,7 @@ static void check_form(const ox_kernel_row *row, qform f, size_t i)
     for (size_t j = 0; j < OX_COUNT(ms); j++) {
         const size_t t = i * 7 + j;
         shape s = {.m = ms[j], .n = ns[t % OX_COUNT(ns)], .k = ks[(t * 5 + i) % OX_COUNT(ks)]};
+        s.planes = 1 + (int)(j + i) % 2;
         s.bias = t & 1;
         s.add = t & 2;
         s.pairs = t % 3 == 0;
@@ -228,11 +233,11 @@ void ktest_qlinear(void)
                                     1 + form / 12}, i++);
         for (int form = 0; form < 12; form++) { /* several pieces of k, several pieces of rows */
             const qform f = {form & 1 ? 8 : 4, form & 2 ? 16 : 32, form / 4, true, 0};
-            check(row, f, (shape){.m = 13, .n = 40, .k = 1700, .bias = true});
-            check(row, f, (shape){.m = 2, .n = 34, .k = 1100, .pairs = true, .act = 1});
+            check(row, f, (shape){.m = 13, .n = 40, .k = 1700, .bias = true, .planes = 1 + form % 2});
+            check(row, f, (shape){.m = 2, .n = 34, .k = 1100, .pairs = true, .act = 1, .planes = 2 - form % 2});
         }
-        check(row, (qform){4, 32, 2, true, 0}, (shape){.m = 300, .n = 36, .k = 600, .add = true});
-        check(row, (qform){2, 32, 0, true, 0}, (shape){.m = 3, .n = 36, .k = 96});
+        check(row, (qform){4, 32, 2, true, 0}, (shape){.m = 300, .n = 36, .k = 600, .add = true, .planes = 2});
+        check(row, (qform){2, 32, 0, true, 0}, (shape){.m = 3, .n = 36, .k = 96, .planes = 1});
         check_nan_stays_in_its_row(row);
         ktest_end(row);
     }

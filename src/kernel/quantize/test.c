@@ -26,12 +26,15 @@ static void fill(float *x, size_t n, int kind)
 static void check_meaning(const ox_qact *q, const float *x, size_t ldx)
 {
     const size_t block = (size_t)q->block;
+    const size_t planes = (size_t)q->planes;
+    const double steps = planes == 1 ? 127 : 32384;
     for (size_t i = 0; i < q->rows * q->blocks; i++) {
-        const size_t r = i / q->blocks, b = i % q->blocks;
-        const int8_t *codes = ox_qact_codes(q, r) + b * block;
-        const double s = (double)ox_qact_scales(q, r)[b];
+        const size_t r = i / q->blocks, b = i % q->blocks, last = r * planes + planes - 1;
+        const int8_t *low = ox_qact_codes(q, last) + b * block;
+        const int8_t *high = planes == 2 ? ox_qact_codes(q, last - 1) + b * block : NULL;
+        const double s = (double)ox_qact_scales(q, last)[b];
         double max = 0.0;
-        int sum = 0;
+        int sum = 0, sum_high = 0;
         bool finite = true;
         for (size_t k = 0; k < block && b * block + k < q->k; k++) {
             max = fmax(max, fabs((double)x[r * ldx + b * block + k]));
@@ -40,12 +43,19 @@ static void check_meaning(const ox_qact *q, const float *x, size_t ldx)
         for (size_t k = 0; k < block; k++) {
             const size_t at = q->bits == 8 ? k : k / 8 * 8 + k % 2 * 4 + k % 8 / 2;
             const double v = b * block + k < q->k ? (double)x[r * ldx + b * block + k] : 0.0;
-            sum += codes[at];
-            if (finite && !(fabs(v - s * codes[at]) <= s * 0.50005 + 0x1p-100))
-                ktest_fail("row %zu block %zu: %g became %g", r, b, v, s * codes[at]);
+            const int code = low[at] + (high ? 254 * high[at] : 0);
+            sum += low[at];
+            sum_high += high ? high[at] : 0;
+            if (low[at] == -128 || (high && high[at] == -128)) ktest_fail("code -128");
+            if (finite && !(fabs(v - s * code) <= s * (planes == 1 ? 0.50005 : 0.505) + 0x1p-100))
+                ktest_fail("row %zu block %zu: %g became %g", r, b, v, s * code);
         }
-        if (sum != ox_qact_sums(q, r)[b]) ktest_fail("row %zu block %zu: wrong sum", r, b);
-        if (finite && fabs(s * 127 - max) > max * 1e-6 + 0x1p-100)
+        if (sum != ox_qact_sums(q, last)[b]) ktest_fail("row %zu block %zu: wrong sum", r, b);
+        if (high && sum_high != ox_qact_sums(q, last - 1)[b])
+            ktest_fail("row %zu block %zu: wrong sum of the high plane", r, b);
+        if (high && finite && fabsf(ox_qact_scales(q, last - 1)[b] - 254.0f * (float)s) > 0)
+            ktest_fail("row %zu block %zu: the planes' scales do not fit", r, b);
+        if (finite && fabs(s * steps - max) > max * 1e-6 + 0x1p-100)
             ktest_fail("row %zu block %zu: scale %g for maximum %g", r, b, s, max);
         if (!finite && !isnan(s)) ktest_fail("row %zu block %zu: scale %g, want NaN", r, b, s);
     }
@@ -54,7 +64,8 @@ static void check_meaning(const ox_qact *q, const float *x, size_t ldx)
 static void check(const ox_kernel_row *row, size_t rows, size_t k, int form, int kind)
 {
     const size_t ldx = k + 5;
-    ox_qact got = ox_qact_shape(rows, k, form & 1 ? 16 : 32, form & 2 ? 8 : 4), want = got;
+    ox_qact got = ox_qact_shape(rows, k, form & 1 ? 16 : 32, form & 2 ? 8 : 4, form & 4 ? 2 : 1);
+    ox_qact want = got;
     size_t bytes = 0;
     if (!ox_qact_bytes(&got, &bytes)) ktest_fail("no bytes");
     ktest_buf x = ktest_floats(rows * ldx), a = ktest_bytes(bytes), b = ktest_bytes(bytes);
@@ -84,11 +95,11 @@ void ktest_quantize(void)
     for (const ox_kernel_row *row = ox_quantize_rows; row->device; row++) {
         if (!ktest_begin(row)) continue;
         for (size_t i = 0; i < OX_COUNT(ks); i++)
-            for (int form = 0; form < 4; form++)
+            for (int form = 0; form < 8; form++)
                 for (int kind = 0; kind < 6; kind++)
                     check(row, 1 + i % 4, ks[i], form, kind);
         size_t bytes;
-        const ox_qact huge = ox_qact_shape(SIZE_MAX / 4, SIZE_MAX / 64, 32, 4);
+        const ox_qact huge = ox_qact_shape(SIZE_MAX / 4, SIZE_MAX / 64, 32, 4, 1);
         if (ox_qact_bytes(&huge, &bytes)) ktest_fail("an impossible size was accepted");
         ktest_end(row);
     }

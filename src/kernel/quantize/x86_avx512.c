@@ -11,19 +11,39 @@ static uint32_t top_bits(const float *x, int n)
     return (uint32_t)_mm512_reduce_max_epi32(m);
 }
 
-static __m512i codes16(const float *x, float s, bool order4, int8_t *out)
+static void put16(__m512i q, bool order4, int8_t *out)
 {
     const __m128i even_odd = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
-    const __m512i q = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), _mm512_set1_ps(s)));
     const __m128i b = _mm512_cvtepi32_epi8(q);
     _mm_storeu_si128((void *)out, order4 ? _mm_shuffle_epi8(b, even_odd) : b);
-    return q;
+}
+
+static void planes_of(const float *x, int n, float s, bool order4, int8_t *hi, int8_t *lo,
+                      int32_t sums[2])
+{
+    __m512i sum_hi = _mm512_setzero_si512(), sum_lo = sum_hi;
+    for (int i = 0; i < n; i += 16) {
+        const __m512i v = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), _mm512_set1_ps(s)));
+        const __m512 part = _mm512_div_ps(_mm512_cvtepi32_ps(v), _mm512_set1_ps(254.0f));
+        const __m512i h = _mm512_cvtps_epi32(part);
+        const __m512i l = _mm512_sub_epi32(v, _mm512_mullo_epi32(h, _mm512_set1_epi32(254)));
+        put16(h, order4, hi + i);
+        put16(l, order4, lo + i);
+        sum_hi = _mm512_add_epi32(sum_hi, h);
+        sum_lo = _mm512_add_epi32(sum_lo, l);
+    }
+    sums[0] = _mm512_reduce_add_epi32(sum_hi);
+    sums[1] = _mm512_reduce_add_epi32(sum_lo);
 }
 
 static int32_t codes_of(const float *x, int n, float s, bool order4, int8_t *out)
 {
-    __m512i sum = codes16(x, s, order4, out);
-    if (n == 32) sum = _mm512_add_epi32(sum, codes16(x + 16, s, order4, out + 16));
+    __m512i sum = _mm512_setzero_si512();
+    for (int i = 0; i < n; i += 16) {
+        const __m512i q = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), _mm512_set1_ps(s)));
+        put16(q, order4, out + i);
+        sum = _mm512_add_epi32(sum, q);
+    }
     return _mm512_reduce_add_epi32(sum);
 }
 
