@@ -8,7 +8,9 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "convert/gguf_vocab.h"
 #include "text/detok.h"
+#include "text/unicode.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -275,6 +277,51 @@ static void config_names_special_tokens_and_wraps(void **state)
     ox_vec_deinit(&ids);
 }
 
+/* Every name that GGUF files give their splitting leads to patterns that compile and lose nothing.
+ */
+static void named_splits_of_gguf_files_work(void **state)
+{
+    static const char *const names[] = {
+#define OX_GGUF_PRE(name, split, flags) name,
+#include "convert/gguf_pre.def"
+    };
+    static const char text[] = "It's 12345 caf\xc3\xa9s,  \xe4\xbd\xa0\xe5\xa5\xbd\n\n  (x+1)?";
+    (void)state;
+    ox_str tokens[256];
+    ox_buf alphabet[256] = {{0}};
+    for (uint32_t b = 0; b < 256; b++) { /* the printable alphabet of bytes, in code point order */
+        const bool same = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
+        const uint32_t c = same ? b : b <= 32 ? 0x100 + b : b == 173 ? 0x143 : 0x121 + b - 127;
+        ox_utf8_put(&alphabet[b], c);
+        tokens[b] = ox_buf_view(&alphabet[b]);
+    }
+    for (size_t i = 0; i < OX_COUNT(names); i++) {
+        const ox_gguf_vocab v = {.kind = OX_STR("gpt2"),
+                                 .pre = ox_str_of(names[i]),
+                                 .n = 256,
+                                 .tokens = tokens,
+                                 .bos = -1,
+                                 .eos = -1,
+                                 .unk = -1,
+                                 .pad = -1};
+        ox_buf json = {0}, config = {0};
+        ox_ids ids = {0};
+        ox_err err = OX_ERR_INIT;
+        if (ox_gguf_vocab_write(&v, &json, &config, &err)) fail_msg("%s: %s", names[i], err.msg);
+        ox_tokenizer *tok = open_text(ox_buf_view(&json), ox_buf_view(&config));
+        encode_or_fail(tok, OX_STR(text), OX_ENCODE_ADD_SPECIAL, &ids);
+        assert_int_equal(ids.n, sizeof(text) - 1);
+        for (size_t k = 0; k < ids.n; k++)
+            assert_int_equal(ids.p[k], (uint8_t)text[k]);
+        ox_tokenizer_close(&tok);
+        ox_vec_deinit(&ids);
+        ox_buf_deinit(&json);
+        ox_buf_deinit(&config);
+    }
+    for (size_t b = 0; b < 256; b++)
+        ox_buf_deinit(&alphabet[b]);
+}
+
 static void explosive_patterns_end_in_an_error(void **state)
 {
     (void)state;
@@ -337,6 +384,7 @@ int main(void)
         cmocka_unit_test(text_that_is_not_utf8_is_refused_with_its_offset),
         cmocka_unit_test(what_is_not_known_is_refused_by_name),
         cmocka_unit_test(config_names_special_tokens_and_wraps),
+        cmocka_unit_test(named_splits_of_gguf_files_work),
         cmocka_unit_test(explosive_patterns_end_in_an_error),
         cmocka_unit_test(memory_failure_is_reported_at_every_site),
     };

@@ -351,6 +351,7 @@ static cached_word *cache_slot(ox_tok_work *w, ox_str piece, cached_word *key)
 
 static bool put_ids(ox_tok_work *w, const int32_t *ids, size_t n)
 {
+    if (!n) return true;
     if (!ox_vec_reserve(w->ids, w->ids->n + n)) return false;
     memcpy(w->ids->p + w->ids->n, ids, n * sizeof(*ids));
     w->ids->n += n;
