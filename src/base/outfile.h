@@ -8,11 +8,14 @@
 /* Owned by one thread while open, except ox_outfile_write_at, which any number may call for
  * disjoint ranges. Start from OX_OUTFILE_INIT. */
 typedef struct ox_outfile {
-    int fd; /* -1 = closed */
+    int fd;           /* -1 = closed */
     const char *path; /* borrowed, for messages */
 } ox_outfile;
 
-#define OX_OUTFILE_INIT {-1, 0}
+#define OX_OUTFILE_INIT                                                                            \
+    {                                                                                              \
+        -1, 0                                                                                      \
+    }
 
 /* Creates the file, or opens it with its content kept when keep is set. */
 ox_status ox_outfile_open(ox_outfile *f, const char *path, bool keep, ox_err *err);

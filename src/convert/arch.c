@@ -85,8 +85,10 @@ ox_status ox_hparams_check(const ox_hparams *hp, ox_err *err)
     for (int i = 0; i < (hp->local_rope ? 2 : 1); i++) {
         const ox_rope_rule *r = &hp->rope[i];
         if (r->rotary % 2 || r->rotary > hp->head_size)
-            return OX_FAIL(err, OX_BAD_FILE, "%d rotary channels of heads of %d: expected an even "
-                           "number, at most the head size", r->rotary, hp->head_size);
+            return OX_FAIL(err, OX_BAD_FILE,
+                           "%d rotary channels of heads of %d: expected an even "
+                           "number, at most the head size",
+                           r->rotary, hp->head_size);
         if (!(r->theta > 0)) return OX_FAIL(err, OX_BAD_FILE, "the rotary base is %g", r->theta);
         if (r->kind != OX_ROPE_PLAIN && r->kind != OX_ROPE_LONG && !(r->factor > 0))
             return OX_FAIL(err, OX_BAD_FILE, "the rotary scaling factor is %g", r->factor);

@@ -3,9 +3,9 @@
  * (hparams_gguf.c) or from config.json (hparams_hf.c) and read by decoder.c. */
 #ifndef OX_CONVERT_ARCH_H
 #define OX_CONVERT_ARCH_H
+#include "base/json.h"
 #include "convert/rope.h"
 #include "file/gguf.h"
-#include "base/json.h"
 #include "graph/terms.h"
 
 /* What an architecture does that the plain decoder doesn't. */
@@ -54,14 +54,14 @@ typedef struct ox_hparams {
     int64_t vocab, context;
     float epsilon;
     ox_act act;
-    float embed_scale;     /* 1 = none */
+    float embed_scale; /* 1 = none */
     float attend_scale;
     float attend_softcap, logit_softcap; /* 0 = none */
     bool qkv_bias, o_bias, mlp_bias, qk_norm, post_norms, one_plus_norm, fused;
-    bool tied;             /* the head is the embedding when the file has no matrix of its own */
-    int32_t window;        /* 0 = none */
+    bool tied;      /* the head is the embedding when the file has no matrix of its own */
+    int32_t window; /* 0 = none */
     bool windowed[OX_LAYERS_MAX];
-    bool local_rope;       /* windowed layers turn by rope[1] */
+    bool local_rope; /* windowed layers turn by rope[1] */
     ox_rope_rule rope[2];
 } ox_hparams;
 
@@ -73,11 +73,12 @@ void ox_arch_list(ox_buf *out, bool gguf);
 /* Sizes in range and consistent; every message names the key's meaning. */
 ox_status ox_hparams_check(const ox_hparams *hp, ox_err *err);
 /* h is about 1 KiB; zero it first. Strings and tables of factors are borrowed from the file. */
-ox_status ox_hparams_from_gguf(ox_hparams *hp, const ox_gguf *g, ox_arena *arena, ox_err *err);
+ox_status ox_hparams_from_gguf(ox_hparams *hp, const ox_gguf *g, ox_err *err);
 ox_status ox_hparams_from_config(ox_hparams *hp, const ox_json *config, ox_arena *arena,
                                  ox_err *err);
 
-/* The tensor's name in the file for a role, without ".weight"; NULL = this architecture has none. */
+/* The tensor's name in the file for a role, without ".weight"; NULL = this architecture has none.
+ */
 const char *ox_role_pattern(const ox_hparams *hp, ox_role role);
 const char *ox_role_node(const ox_hparams *hp, ox_role role); /* name pattern of the term */
 #endif

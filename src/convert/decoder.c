@@ -38,8 +38,9 @@ static ox_status get(const builder *b, ox_role role, int32_t layer, const char *
     OX_TRY(b->tensors->find(b->tensors->user, name, &w, &found, err));
     if (!found && optional) return OX_OK;
     if (!found)
-        return OX_FAIL(err, OX_BAD_FILE, "tensor %s [%lld, %lld] is missing: the file is incomplete",
-                       name, (long long)rows, (long long)cols);
+        return OX_FAIL(err, OX_BAD_FILE,
+                       "tensor %s [%lld, %lld] is missing: the file is incomplete", name,
+                       (long long)rows, (long long)cols);
     if (w.rows != rows || w.cols != cols)
         return OX_FAIL(err, OX_BAD_FILE, "tensor %s: expected [%lld, %lld], found [%lld, %lld]",
                        name, (long long)rows, (long long)cols, (long long)w.rows,
@@ -131,8 +132,12 @@ static ox_status get_gamma(const builder *b, ox_role role, int32_t layer, int32_
     ox_weight_row_f32(*out, 0, gamma);
     for (int32_t i = 0; i < n; i++)
         gamma[i] += 1.0f;
-    *w = (ox_weight){.name = (*out)->name, .format = OX_FORMAT_F32, .rows = 1, .cols = n,
-                     .data = gamma, .bytes = (size_t)n * sizeof *gamma};
+    *w = (ox_weight){.name = (*out)->name,
+                     .format = OX_FORMAT_F32,
+                     .rows = 1,
+                     .cols = n,
+                     .data = gamma,
+                     .bytes = (size_t)n * sizeof *gamma};
     *out = w;
     return OX_OK;
 }
@@ -277,8 +282,8 @@ static ox_status layer_terms(const builder *b, int32_t layer, ox_value_id *x, ox
                 err);
 }
 
-static ox_status add_head(const builder *b, const ox_weight *w, const ox_weight *bias, ox_value_id x,
-                      ox_err *err)
+static ox_status add_head(const builder *b, const ox_weight *w, const ox_weight *bias,
+                          ox_value_id x, ox_err *err)
 {
     const ox_term t = {.kind = OX_TERM_HEAD,
                        .weight = w,

@@ -12,7 +12,7 @@
 enum { NOTE_EVERY = 256 << 20, STATE_MAX = 1 << 16 };
 
 typedef struct target {
-    char *dir;     /* without a slash at its end */
+    char *dir; /* without a slash at its end */
     char *partial;
     uint64_t hash;
     bool replaces; /* dir exists and holds an earlier result */
@@ -28,13 +28,16 @@ static ox_status check_options(const ox_source *s, const ox_export_options *o, o
 {
     OX_TRY(ox_quant_choice_check(&o->quant, err));
     if (o->io != OX_DTYPE_F32 && o->io != OX_DTYPE_F16 && o->io != OX_DTYPE_BF16)
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "the graph's floats cannot be %s: use f32, f16 or bf16",
+        return OX_FAIL(err, OX_BAD_ARGUMENT,
+                       "the graph's floats cannot be %s: use f32, f16 or bf16",
                        ox_dtype_name(o->io));
     if (o->accuracy_level < 0 || o->accuracy_level > 4)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "accuracy level %d: use 0 to 4", o->accuracy_level);
     if (!ox_graph_is_terms(s->graph))
-        return OX_FAIL(err, OX_UNSUPPORTED, "%s is an ONNX model already: convert reads GGUF files "
-                       "and safetensors folders", s->path);
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "%s is an ONNX model already: convert reads GGUF files "
+                       "and safetensors folders",
+                       s->path);
     return OX_OK;
 }
 
@@ -127,8 +130,10 @@ static ox_status check_dir(target *t, const ox_source *s, ox_err *err)
                   ox_str_is(ox_buf_view(&source), ox_path_base(s->path));
     ox_buf_deinit(&source);
     if (t->replaces) return OX_OK;
-    return OX_FAIL(err, OX_BAD_ARGUMENT, "folder %s is not empty and not an earlier conversion of "
-                   "%s: give another folder or empty it", t->dir, ox_path_base(s->path));
+    return OX_FAIL(err, OX_BAD_ARGUMENT,
+                   "folder %s is not empty and not an earlier conversion of "
+                   "%s: give another folder or empty it",
+                   t->dir, ox_path_base(s->path));
 }
 
 static ox_status target_init(target *t, const ox_source *s, const char *out_dir, ox_str model,
@@ -154,11 +159,12 @@ static ox_status check_room(const target *t, uint64_t bytes, ox_err *err)
     if (!above) return OX_FAIL(err, OX_NO_MEMORY, "out of memory");
     const uint64_t room = ox_disk_free(above);
     const ox_status st =
-        room >= bytes ? OX_OK
-                      : OX_FAIL(err, OX_IO, "%s needs %llu MB and the disk has %llu MB free: free "
-                                "some room or give a folder elsewhere", t->dir,
-                                (unsigned long long)(bytes >> 20),
-                                (unsigned long long)(room >> 20));
+        room >= bytes
+            ? OX_OK
+            : OX_FAIL(err, OX_IO,
+                      "%s needs %llu MB and the disk has %llu MB free: free "
+                      "some room or give a folder elsewhere",
+                      t->dir, (unsigned long long)(bytes >> 20), (unsigned long long)(room >> 20));
     ox_free(above);
     return st;
 }
@@ -246,9 +252,9 @@ static void summarise(const ox_emitter *e, const ox_source *s, size_t model_byte
 {
     for (size_t i = 0; i < s->warnings.n; i++)
         ox_buf_printf(e->report, "warning: %s\n", s->warnings.p[i]);
-    ox_buf_printf(e->report, "%d of %d matrices exact; %.1f MB of data, %zu nodes, %.2f MB of graph\n",
-                  e->n_exact, e->n_matrices, (double)e->end / 1e6, e->w.n_nodes,
-                  (double)model_bytes / 1e6);
+    ox_buf_printf(
+        e->report, "%d of %d matrices exact; %.1f MB of data, %zu nodes, %.2f MB of graph\n",
+        e->n_exact, e->n_matrices, (double)e->end / 1e6, e->w.n_nodes, (double)model_bytes / 1e6);
 }
 
 ox_status ox_export_genai(const ox_source *s, const char *out_dir, const ox_export_options *o,
@@ -268,11 +274,11 @@ ox_status ox_export_genai(const ox_source *s, const char *out_dir, const ox_expo
     OX_TRY_GOTO(ox_emit_graph(&e, err));
     OX_TRY_GOTO(ox_onnx_model_write(&model, &e.w, &info, err));
     summarise(&e, s, model.n);
+    if (e.report->failed) OX_TRY_GOTO(OX_FAIL(err, OX_NO_MEMORY, "out of memory for the report"));
     if (!o->dry_run) {
         OX_TRY_GOTO(target_init(&t, s, out_dir, ox_buf_view(&model), err));
         OX_TRY_GOTO(write_folder(&t, s, &e, ox_buf_view(&model), err));
     }
-    if (e.report->failed) st = OX_FAIL(err, OX_NO_MEMORY, "out of memory for the report");
 fail:
     target_deinit(&t);
     ox_onnx_graph_writer_deinit(&e.w);

@@ -70,8 +70,8 @@ void ox_emit_lengths(ox_emitter *e)
     ox_onnx_attr_int(&e->w, "to", OX_DTYPE_I32);
     ox_emit_end(e, OX_STR(MASK "Sub/Cast/output_0"));
     const ox_str shape = ox_emit(e, "Shape", OX_STR(MASK "Shape"), &mask, 1);
-    ox_emit_begin(e, "Gather", false, OX_STR(MASK "Gather"),
-                  (ox_str[]){shape, ox_emit_i64(e, 1)}, 2);
+    ox_emit_begin(e, "Gather", false, OX_STR(MASK "Gather"), (ox_str[]){shape, ox_emit_i64(e, 1)},
+                  2);
     ox_onnx_attr_int(&e->w, "axis", 0);
     const ox_str total = ox_emit_end(e, OX_STR(MASK "Gather/output_0"));
     ox_emit_begin(e, "Cast", false, OX_STR(MASK "Gather/Cast"), &total, 1);
@@ -87,7 +87,8 @@ static void put_choice(ox_emitter *e, const char *attr, const char *which, ox_st
     const ox_str tables[2] = {cos_name, sin_name};
     for (int i = 0; i < 2; i++) {
         const ox_str out = ox_emit_name(e, "%.*s/%s", OX_STR_ARGS(tables[i]), which);
-        const ox_str node = ox_emit_name(e, "/%s/%s/Identity", which, i ? "sin_cache" : "cos_cache");
+        const ox_str node =
+            ox_emit_name(e, "/%s/%s/Identity", which, i ? "sin_cache" : "cos_cache");
         ox_onnx_begin_node(&body, OX_STR("Identity"), OX_STR(""), node);
         ox_onnx_put_operand(&body, tables[i]);
         ox_onnx_put_result(&body, out);
@@ -119,10 +120,9 @@ static void rotary_tables(ox_emitter *e, const ox_rotary *r, ox_str out[2])
     }
     if (!is_new) return;
     const int64_t n_short = r->switch_length < n ? r->switch_length : n;
-    const ox_str sets[4] = {ox_emit_name(e, "cos_cache%s_small", which),
-                            ox_emit_name(e, "sin_cache%s_small", which),
-                            ox_emit_name(e, "cos_cache%s_large", which),
-                            ox_emit_name(e, "sin_cache%s_large", which)};
+    const ox_str sets[4] = {
+        ox_emit_name(e, "cos_cache%s_small", which), ox_emit_name(e, "sin_cache%s_small", which),
+        ox_emit_name(e, "cos_cache%s_large", which), ox_emit_name(e, "sin_cache%s_large", which)};
     ox_emit_floats(e, sets[0], r->cos_table, n_short, half);
     ox_emit_floats(e, sets[1], r->sin_table, n_short, half);
     ox_emit_floats(e, sets[2], r->long_cos, n, half);
@@ -156,8 +156,10 @@ static ox_status check(const ox_emitter *e, const ox_node *n, const branch b[3],
     if (t->head_size % 8) return refuse(n, "the head size must be a multiple of 8", err);
     if (!q) return OX_OK;
     if (t->head_size % 16 || q->rotary % 16)
-        return refuse(n, "with rotation the head size and the rotary channels must be multiples "
-                         "of 16", err);
+        return refuse(n,
+                      "with rotation the head size and the rotary channels must be multiples "
+                      "of 16",
+                      err);
     if (e->rotary[0] && e->rotary[1] && q != e->rotary[0] && q != e->rotary[1])
         return refuse(n, "the graph has more than two rotary rules", err);
     return OX_OK;

@@ -1,6 +1,7 @@
 /* export_internal.h - the parts of an export: the form each matrix takes (export_form.c), the jobs
  * that stream bytes into model.onnx.data (export_jobs.c), the graph that refers to them
- * (export_graph.c, export_attend.c), and the folder's other files (export_files.c). */
+ * (export_emit.c, export_matrix.c, export_attend.c, export_graph.c), and the folder's other files
+ * (export_files.c). */
 #ifndef OX_CONVERT_EXPORT_INTERNAL_H
 #define OX_CONVERT_EXPORT_INTERNAL_H
 #include "base/outfile.h"
@@ -86,14 +87,14 @@ typedef struct ox_emitter {
     const ox_graph *g;
     const ox_export_options *o;
     ox_arena arena;
-    ox_str *names;   /* [values] what the value is called in the file; empty = not emitted yet */
-    bool *absorbed;  /* [nodes] emitted as part of a later node */
+    ox_str *names;  /* [values] what the value is called in the file; empty = not emitted yet */
+    bool *absorbed; /* [nodes] emitted as part of a later node */
     ox_map constants, tensors; /* names that exist already */
     ox_jobs jobs;
-    uint64_t end;    /* bytes of data so far */
+    uint64_t end; /* bytes of data so far */
     ox_buf *report;
     int32_t n_matrices, n_exact;
-    bool failed;     /* out of memory somewhere: checked at the end */
+    bool failed; /* out of memory somewhere: checked at the end */
     /* the embedding's weight when the head shares it */
     const ox_weight *tied;
     ox_str tied_codes, tied_scales, tied_zeros;
@@ -108,11 +109,16 @@ void ox_emit_begin(ox_emitter *e, const char *op, bool microsoft, ox_str name, c
                    size_t n_in);
 ox_str ox_emit_end(ox_emitter *e, ox_str result);
 ox_str ox_emit(ox_emitter *e, const char *op, ox_str name, const ox_str *in, size_t n_in);
+/* Two operands, and a name for the result; "" = by the node. */
+ox_str ox_emit_as(ox_emitter *e, const char *op, ox_str name, const ox_str in[2], ox_str result);
 /* Constants by value, made once. */
 ox_str ox_emit_i64(ox_emitter *e, int64_t v);
 ox_str ox_emit_i64s(ox_emitter *e, const int64_t *v, size_t n);
 ox_str ox_emit_float(ox_emitter *e, double v);
-/* Tensors in the data file. */
+/* Tensors in the data file; a job that has been placed is remembered. */
+void ox_emit_job(ox_emitter *e, const ox_job *job);
+void ox_emit_external(ox_emitter *e, ox_str name, ox_dtype dtype, int32_t rank, const int64_t *dims,
+                      uint64_t at);
 ox_str ox_emit_vector(ox_emitter *e, ox_str name, ox_job *job);
 ox_str ox_emit_floats(ox_emitter *e, ox_str name, const float *data, int64_t rows, int64_t cols);
 /* x * W^T (+ bias) with the parts' rows one after the other; base is "/model/.../q_proj". */
@@ -125,6 +131,7 @@ typedef struct ox_matmul {
     ox_str result; /* name of what comes out; "" = by the node */
 } ox_matmul;
 ox_status ox_emit_matmul(ox_emitter *e, const ox_matmul *m, ox_str *y, ox_err *err);
+ox_str ox_emit_embed(ox_emitter *e, const ox_term *t);
 ox_status ox_emit_norm(ox_emitter *e, const ox_node *n, ox_err *err);
 ox_status ox_emit_attend(ox_emitter *e, const ox_node *n, ox_err *err);
 void ox_emit_lengths(ox_emitter *e);

@@ -121,8 +121,8 @@ static bool stripe_init(stripe *t, const ox_job *j)
 
 static void stripe_deinit(stripe *t)
 {
-    void *const all[] = {t->codes,      t->wide,  t->row,       t->scales, t->mins,
-                         t->zeros_wide, t->zeros, t->scales_out};
+    void *const all[] = {t->codes, t->wide,       t->row,   t->scales,
+                         t->mins,  t->zeros_wide, t->zeros, t->scales_out};
     for (size_t i = 0; i < OX_COUNT(all); i++)
         ox_free(all[i]);
 }
@@ -163,8 +163,8 @@ static void make_row(stripe *t, const ox_job *j, const ox_weight *w, int64_t row
         return;
     }
     ox_weight_row_f32(w, row, t->row);
-    ox_quantize_row(t->row, w->cols, j->form.bits, j->form.block,
-                    t->codes + i * t->s.code_bytes, t->scales + i * t->s.blocks,
+    ox_quantize_row(t->row, w->cols, j->form.bits, j->form.block, t->codes + i * t->s.code_bytes,
+                    t->scales + i * t->s.blocks,
                     j->form.zeros == OX_ZEROS_PACKED ? t->zeros + i * t->s.zero_bytes : NULL);
 }
 
@@ -303,11 +303,15 @@ static ox_status run_floats(const ox_job *j, ox_stream *s, ox_err *err)
 ox_status ox_job_run(const ox_job *j, ox_stream *s, ox_err *err)
 {
     switch (j->kind) {
-    case OX_JOB_NBITS: return run_nbits(j, s, err);
-    case OX_JOB_COLUMNS: return run_columns(j, s, err);
+    case OX_JOB_NBITS:
+        return run_nbits(j, s, err);
+    case OX_JOB_COLUMNS:
+        return run_columns(j, s, err);
     case OX_JOB_ROWS:
-    case OX_JOB_VECTOR: return run_rows(j, s, err);
-    case OX_JOB_FLOATS: break;
+    case OX_JOB_VECTOR:
+        return run_rows(j, s, err);
+    case OX_JOB_FLOATS:
+        break;
     }
     return run_floats(j, s, err);
 }

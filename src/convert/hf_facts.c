@@ -1,11 +1,13 @@
-/* hf_facts.c - what a Hugging Face folder says beside weights and sizes: the tokenizer's files, chat
- * templates, end-of-text ids and search settings (generation_config.json wins over config.json). */
+/* hf_facts.c - what a Hugging Face folder says beside weights and sizes: the tokenizer's files,
+ * chat templates, end-of-text ids and search settings (generation_config.json wins over
+ * config.json). */
 #include "convert/import_internal.h"
 
 enum { FILE_MAX = 64 << 20 };
 
 /* The file's bytes in the source's arena; empty when there is none. */
-static ox_status read_file(ox_source *s, const char *dir, const char *name, ox_str *out, ox_err *err)
+static ox_status read_file(ox_source *s, const char *dir, const char *name, ox_str *out,
+                           ox_err *err)
 {
     ox_buf text = {0};
     char *path = ox_path_join(dir, name);
@@ -59,8 +61,8 @@ static void read_search(ox_search *search, const ox_json *from)
     search->has_top_p = take_float(from, "top_p", &search->top_p);
     search->has_min_p = take_float(from, "min_p", &search->min_p);
     search->has_repetition = take_float(from, "repetition_penalty", &search->repetition);
-    search->has_top_k = ox_json_is_i64(top_k) && ox_json_i64(top_k) >= 0 &&
-                        ox_json_i64(top_k) <= INT32_MAX;
+    search->has_top_k =
+        ox_json_is_i64(top_k) && ox_json_i64(top_k) >= 0 && ox_json_i64(top_k) <= INT32_MAX;
     if (search->has_top_k) search->top_k = (int32_t)ox_json_i64(top_k);
     if (ox_json_is_i64(most) && ox_json_i64(most) > 0 && ox_json_i64(most) <= INT32_MAX)
         search->max_length = (int32_t)ox_json_i64(most);

@@ -21,8 +21,10 @@ static ox_status need_int(reader *r, const char *name, int32_t *out, ox_err *err
 {
     const ox_gguf_value *v = ox_gguf_find(r->g, key(r, name));
     if (v && v->is_array)
-        return OX_FAIL(err, OX_UNSUPPORTED, "key %s differs from layer to layer, which oxgen does "
-                       "not import", r->key);
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "key %s differs from layer to layer, which oxgen does "
+                       "not import",
+                       r->key);
     const int64_t i = ox_gguf_i64(r->g, r->key, -1);
     if (i < 0 || i > INT32_MAX)
         return OX_FAIL(err, OX_BAD_FILE, "key %s is missing or not a positive integer", r->key);
@@ -67,8 +69,10 @@ static ox_status read_scaling(reader *r, ox_rope_rule *rope, const ox_hparams *h
                             !ox_str_is(type, "longrope");
         rope->kind = scaled ? OX_ROPE_LINEAR : OX_ROPE_PLAIN;
     } else {
-        return OX_FAIL(err, OX_UNSUPPORTED, "key %s is \"%.*s\": oxgen knows none, linear, yarn and "
-                       "longrope", key(r, "rope.scaling.type"), OX_STR_ARGS(type));
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "key %s is \"%.*s\": oxgen knows none, linear, yarn and "
+                       "longrope",
+                       key(r, "rope.scaling.type"), OX_STR_ARGS(type));
     }
     OX_TRY(factors(r->g, "rope_freqs.weight", rope->rotary, &rope->factors, err));
     const float *short_factors, *long_factors;
@@ -133,8 +137,10 @@ static ox_status read_sizes(reader *r, ox_hparams *hp, ox_err *err)
     if (ox_gguf_find(r->g, key(r, "attention.value_length")))
         OX_TRY(need_int(r, "attention.value_length", &v_size, err));
     if (v_size != hp->head_size)
-        return OX_FAIL(err, OX_UNSUPPORTED, "heads have %d channels for keys and %d for values, "
-                       "which oxgen does not import", hp->head_size, v_size);
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "heads have %d channels for keys and %d for values, "
+                       "which oxgen does not import",
+                       hp->head_size, v_size);
     int32_t context;
     OX_TRY(need_int(r, "context_length", &context, err));
     hp->context = context;
@@ -143,23 +149,24 @@ static ox_status read_sizes(reader *r, ox_hparams *hp, ox_err *err)
         return OX_FAIL(err, OX_BAD_FILE, "tensor token_embd.weight is missing or not a matrix");
     hp->vocab = embed->dims[1];
     if (ox_gguf_i64(r->g, key(r, "expert_count"), 0) > 0)
-        return OX_FAIL(err, OX_UNSUPPORTED, "the model is a mixture of experts, which oxgen does "
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "the model is a mixture of experts, which oxgen does "
                        "not import");
     return OX_OK;
 }
 
-ox_status ox_hparams_from_gguf(ox_hparams *hp, const ox_gguf *g, ox_arena *arena, ox_err *err)
+ox_status ox_hparams_from_gguf(ox_hparams *hp, const ox_gguf *g, ox_err *err)
 {
     reader r = {.g = g, .arch = ox_gguf_str(g, "general.architecture")};
-    (void)arena;
     hp->is_gguf = true;
     hp->arch = ox_arch_find_gguf(r.arch);
     if (!hp->arch) {
         ox_buf list = {0};
         ox_arch_list(&list, true);
-        const ox_status st =
-            OX_FAIL(err, OX_UNSUPPORTED, "the architecture \"%.*s\" is not one that oxgen imports "
-                    "from GGUF: %s", OX_STR_ARGS(r.arch), list.p ? list.p : "");
+        const ox_status st = OX_FAIL(err, OX_UNSUPPORTED,
+                                     "the architecture \"%.*s\" is not one that oxgen imports "
+                                     "from GGUF: %s",
+                                     OX_STR_ARGS(r.arch), list.p ? list.p : "");
         ox_buf_deinit(&list);
         return st;
     }

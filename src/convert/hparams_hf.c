@@ -56,8 +56,10 @@ static ox_status read_act(const ox_json *c, ox_hparams *hp, ox_err *err)
             hp->act = acts[i].act;
             return OX_OK;
         }
-    return OX_FAIL(err, OX_UNSUPPORTED, "config.json: the activation \"%.*s\" is not one that oxgen "
-                   "knows", OX_STR_ARGS(name));
+    return OX_FAIL(err, OX_UNSUPPORTED,
+                   "config.json: the activation \"%.*s\" is not one that oxgen "
+                   "knows",
+                   OX_STR_ARGS(name));
 }
 
 static ox_status read_factors(const ox_json *rope, const char *key, int32_t rotary,
@@ -66,14 +68,19 @@ static ox_status read_factors(const ox_json *rope, const char *key, int32_t rota
     const ox_json *list;
     OX_TRY(ox_json_need(rope, key, OX_JSON_ARRAY, &list, err));
     if (ox_json_n(list) != (size_t)(rotary / 2))
-        return OX_FAIL(err, OX_BAD_FILE, "config.json: %s has %zu numbers, expected %d (half of the "
-                       "rotary channels)", key, ox_json_n(list), rotary / 2);
+        return OX_FAIL(err, OX_BAD_FILE,
+                       "config.json: %s has %zu numbers, expected %d (half of the "
+                       "rotary channels)",
+                       key, ox_json_n(list), rotary / 2);
     float *f = ox_arena_take_n(arena, ox_json_n(list), sizeof *f);
     if (!f) return OX_FAIL(err, OX_NO_MEMORY, "out of memory for rotary factors");
     for (size_t i = 0; i < ox_json_n(list); i++) {
         f[i] = (float)ox_json_f64(ox_json_at(list, i));
-        if (!(f[i] > 0)) return OX_FAIL(err, OX_BAD_FILE, "config.json: %s holds %g, expected "
-                                        "positive numbers", key, (double)f[i]);
+        if (!(f[i] > 0))
+            return OX_FAIL(err, OX_BAD_FILE,
+                           "config.json: %s holds %g, expected "
+                           "positive numbers",
+                           key, (double)f[i]);
     }
     *out = f;
     return OX_OK;
@@ -115,10 +122,10 @@ static ox_status read_rule(const ox_json *config, const ox_json *rope, const ox_
     OX_TRY(ox_json_opt_str(rope, "rope_type", &type, err));
     OX_TRY(ox_json_opt_f64(rope, "factor", &r->factor, err));
     OX_TRY(ox_json_opt_f64(rope, "attention_factor", &r->attention_factor, err));
-    OX_TRY(ox_json_opt_i64(config, "original_max_position_embeddings", 1, 1 << 26, &r->original,
-                           err));
-    OX_TRY(ox_json_opt_i64(rope, "original_max_position_embeddings", 1, 1 << 26, &r->original,
-                           err));
+    OX_TRY(
+        ox_json_opt_i64(config, "original_max_position_embeddings", 1, 1 << 26, &r->original, err));
+    OX_TRY(
+        ox_json_opt_i64(rope, "original_max_position_embeddings", 1, 1 << 26, &r->original, err));
     if (ox_str_is(type, "default")) return OX_OK;
     if (ox_str_is(type, "linear")) {
         r->kind = OX_ROPE_LINEAR;
@@ -129,8 +136,10 @@ static ox_status read_rule(const ox_json *config, const ox_json *rope, const ox_
         OX_TRY(ox_json_need_f64(rope, "low_freq_factor", &r->low_freq, err));
         OX_TRY(ox_json_need_f64(rope, "high_freq_factor", &r->high_freq, err));
         if (r->low_freq > 0 && r->high_freq > r->low_freq) return OX_OK;
-        return OX_FAIL(err, OX_BAD_FILE, "config.json: low_freq_factor %g and high_freq_factor %g: "
-                       "expected 0 < low < high", r->low_freq, r->high_freq);
+        return OX_FAIL(err, OX_BAD_FILE,
+                       "config.json: low_freq_factor %g and high_freq_factor %g: "
+                       "expected 0 < low < high",
+                       r->low_freq, r->high_freq);
     }
     if (ox_str_is(type, "yarn")) {
         if (!(r->factor > 0)) r->factor = (double)hp->context / (double)r->original;
@@ -141,8 +150,10 @@ static ox_status read_rule(const ox_json *config, const ox_json *rope, const ox_
         OX_TRY(read_factors(rope, "short_factor", r->rotary, &r->factors, arena, err));
         return read_factors(rope, "long_factor", r->rotary, &r->long_factors, arena, err);
     }
-    return OX_FAIL(err, OX_UNSUPPORTED, "config.json: the rotary scaling \"%.*s\" is not one that "
-                   "oxgen knows: default, linear, llama3, yarn, longrope", OX_STR_ARGS(type));
+    return OX_FAIL(err, OX_UNSUPPORTED,
+                   "config.json: the rotary scaling \"%.*s\" is not one that "
+                   "oxgen knows: default, linear, llama3, yarn, longrope",
+                   OX_STR_ARGS(type));
 }
 
 static ox_status read_rope(const ox_json *c, ox_hparams *hp, ox_arena *arena, ox_err *err)
@@ -160,8 +171,8 @@ static ox_status read_rope(const ox_json *c, ox_hparams *hp, ox_arena *arena, ox
     OX_TRY(ox_json_opt_f64(c, "partial_rotary_factor", &partial, err));
     OX_TRY(ox_json_opt_f64(all, "partial_rotary_factor", &partial, err));
     if (!(partial > 0 && partial <= 1))
-        return OX_FAIL(err, OX_BAD_FILE, "config.json: partial_rotary_factor is %g, expected 0 to 1",
-                       partial);
+        return OX_FAIL(err, OX_BAD_FILE,
+                       "config.json: partial_rotary_factor is %g, expected 0 to 1", partial);
     const int32_t rotary = (int32_t)(hp->head_size * partial);
     hp->rope[0] = (ox_rope_rule){.rotary = rotary, .theta = theta};
     OX_TRY(read_rule(c, all, hp, &hp->rope[0], arena, err));
@@ -171,7 +182,8 @@ static ox_status read_rope(const ox_json *c, ox_hparams *hp, ox_arena *arena, ox
     return read_rule(c, local, hp, &hp->rope[1], arena, err);
 }
 
-/* layer_types says it layer by layer; older files give a period, or count from max_window_layers. */
+/* layer_types says it layer by layer; older files give a period, or count from max_window_layers.
+ */
 static ox_status read_windows(const ox_json *c, ox_hparams *hp, ox_err *err)
 {
     const uint32_t traits = hp->arch->traits;
@@ -248,8 +260,10 @@ static const ox_arch *find_arch(const ox_json *c, ox_err *err)
     if (arch) return arch;
     ox_buf list = {0};
     ox_arch_list(&list, false);
-    (void)OX_FAIL(err, OX_UNSUPPORTED, "config.json: the model_type \"%.*s\" is not one that oxgen "
-                  "imports: %s", OX_STR_ARGS(type), list.p ? list.p : "");
+    (void)OX_FAIL(err, OX_UNSUPPORTED,
+                  "config.json: the model_type \"%.*s\" is not one that oxgen "
+                  "imports: %s",
+                  OX_STR_ARGS(type), list.p ? list.p : "");
     ox_buf_deinit(&list);
     return NULL;
 }
@@ -276,7 +290,8 @@ ox_status ox_hparams_from_config(ox_hparams *hp, const ox_json *config, ox_arena
     OX_TRY(ox_json_opt_bool(c, "tie_word_embeddings", &hp->tied, err));
     OX_TRY(ox_json_opt_bool(c, "mlp_bias", &hp->mlp_bias, err));
     if (!ox_json_is_null(ox_json_get(config, "quantization_config")))
-        return OX_FAIL(err, OX_UNSUPPORTED, "config.json: the weights are quantised already "
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "config.json: the weights are quantised already "
                        "(quantization_config), which oxgen does not import: use the unquantised "
                        "model");
     return ox_hparams_check(hp, err);

@@ -84,6 +84,8 @@ ox_status ox_import_warn_unused(ox_source *s, size_t n, const bool *used,
         if (!n_unused++) first = name(file, i);
     }
     if (!n_unused) return OX_OK;
-    return ox_source_warn(s, "%zu tensors of the file are not part of the model and were left out, "
-                          "the first is %.*s", n_unused, OX_STR_ARGS(first));
+    return ox_source_warn(s,
+                          "%zu tensors of the file are not part of the model and were left out, "
+                          "the first is %.*s",
+                          n_unused, OX_STR_ARGS(first));
 }

@@ -48,8 +48,7 @@ static ox_status find(void *user, const char *name, ox_weight *out, bool *found,
             out->format = formats[i].format;
             if (!in_mapping(l->file, out->data)) /* an unaligned file: its copy is short-lived */
                 out->data = ox_arena_copy(l->arena, out->data, out->bytes);
-            if (!out->data)
-                return OX_FAIL(err, OX_NO_MEMORY, "out of memory for tensor %s", full);
+            if (!out->data) return OX_FAIL(err, OX_NO_MEMORY, "out of memory for tensor %s", full);
             ox_str kept = {ox_arena_copy(l->arena, t->name.p, t->name.n), t->name.n};
             if (!kept.p) return OX_FAIL(err, OX_NO_MEMORY, "out of memory for tensor %s", full);
             return ox_import_shape(out, kept, t->t.rank, t->t.dims, err);
@@ -77,7 +76,8 @@ static ox_status find_prefix(lookup *l, ox_err *err)
         snprintf(name, sizeof name, "%sembed_tokens.weight", l->prefix);
         if (ox_safetensors_find(l->file, name)) return OX_OK;
     }
-    return OX_FAIL(err, OX_BAD_FILE, "tensor model.embed_tokens.weight is missing: the folder holds "
+    return OX_FAIL(err, OX_BAD_FILE,
+                   "tensor model.embed_tokens.weight is missing: the folder holds "
                    "no decoder's weights");
 }
 

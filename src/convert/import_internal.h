@@ -1,8 +1,8 @@
 /* import_internal.h - what both importers share: a source under construction. */
 #ifndef OX_CONVERT_IMPORT_INTERNAL_H
 #define OX_CONVERT_IMPORT_INTERNAL_H
-#include "convert/decoder.h"
 #include "base/json.h"
+#include "convert/decoder.h"
 #include "model/source.h"
 
 /* An empty source with an empty graph in its arena. */

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const KIND_NAMES[OX_QUANT_COUNT] = {"keep", "int4", "int8", "f16", "bf16",
-                                                       "f32"};
+static const char *const KIND_NAMES[OX_QUANT_COUNT] = {"keep", "int4", "int8",
+                                                       "f16",  "bf16", "f32"};
 
 bool ox_quant_kind_of(ox_str name, ox_quant_kind *out)
 {
@@ -108,14 +108,15 @@ void ox_quantize_row(const float *row, int64_t n, int32_t bits, int32_t block, u
 }
 
 void ox_quantize_range(const ox_weight *src, int64_t begin, int64_t end, const ox_nbits_rows *out,
-                      float *scratch)
+                       float *scratch)
 {
     const ox_nbits_sizes s = ox_nbits_row_sizes(src->cols, out->bits, out->block);
     for (int64_t r = begin; r < end; r++) {
         const size_t i = (size_t)(r - begin);
         ox_weight_row_f32(src, r, scratch);
         ox_quantize_row(scratch, src->cols, out->bits, out->block, out->codes + i * s.code_bytes,
-                        out->scales + i * s.blocks, out->zeros ? out->zeros + i * s.zero_bytes : NULL);
+                        out->scales + i * s.blocks,
+                        out->zeros ? out->zeros + i * s.zero_bytes : NULL);
     }
 }
 
@@ -142,19 +143,19 @@ ox_status ox_quantize_weight(const ox_weight **out, ox_arena *arena, const ox_we
     }
     ox_quantize_range(src, 0, src->rows, &to, scratch);
     ox_free(scratch);
-    *w = (ox_weight){.name = src->name,
-                     .format = OX_FORMAT_NBITS,
-                     .rows = src->rows,
-                     .cols = src->cols,
-                     .bytes = rows * (s.code_bytes + s.blocks * sizeof(float) +
-                                      (q->asym ? s.zero_bytes : 0)),
-                     .nbits = {.bits = bits,
-                               .block = q->block,
-                               .codes = to.codes,
-                               .scales = to.scales,
-                               .scale_dtype = OX_DTYPE_F32,
-                               .zeros = to.zeros,
-                               .zeros_dtype = q->asym ? OX_DTYPE_U8 : OX_DTYPE_NONE}};
+    *w = (ox_weight){
+        .name = src->name,
+        .format = OX_FORMAT_NBITS,
+        .rows = src->rows,
+        .cols = src->cols,
+        .bytes = rows * (s.code_bytes + s.blocks * sizeof(float) + (q->asym ? s.zero_bytes : 0)),
+        .nbits = {.bits = bits,
+                  .block = q->block,
+                  .codes = to.codes,
+                  .scales = to.scales,
+                  .scale_dtype = OX_DTYPE_F32,
+                  .zeros = to.zeros,
+                  .zeros_dtype = q->asym ? OX_DTYPE_U8 : OX_DTYPE_NONE}};
     *out = w;
     return OX_OK;
 }

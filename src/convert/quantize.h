@@ -27,7 +27,10 @@ typedef struct ox_quant_choice {
     int32_t head_bits; /* of the output matrix (and a tied embedding): 4, 8, or 16 = float */
 } ox_quant_choice;
 
-#define OX_QUANT_CHOICE_INIT {OX_QUANT_INT4, 32, false, 8}
+#define OX_QUANT_CHOICE_INIT                                                                       \
+    {                                                                                              \
+        OX_QUANT_INT4, 32, false, 8                                                                \
+    }
 
 /* "keep", "int4", ...; false: no such name. */
 bool ox_quant_kind_of(ox_str name, ox_quant_kind *out);
@@ -58,7 +61,7 @@ typedef struct ox_nbits_rows {
     uint8_t *zeros;
 } ox_nbits_rows;
 void ox_quantize_range(const ox_weight *src, int64_t begin, int64_t end, const ox_nbits_rows *out,
-                      float *scratch);
+                       float *scratch);
 
 /* A new weight in the arena: src re-made with `bits` (4, 8), or in a float format. */
 ox_status ox_quantize_weight(const ox_weight **out, ox_arena *arena, const ox_weight *src,

@@ -45,11 +45,15 @@ double ox_rope_frequency(const ox_rope_rule *r, int32_t i, bool use_long)
     const float *factors = use_long ? r->long_factors : r->factors;
     if (factors) f /= (double)factors[i];
     switch (r->kind) {
-    case OX_ROPE_LINEAR: return f / r->factor;
-    case OX_ROPE_LLAMA3: return llama3_frequency(r, f);
-    case OX_ROPE_YARN: return yarn_frequency(r, i, f);
+    case OX_ROPE_LINEAR:
+        return f / r->factor;
+    case OX_ROPE_LLAMA3:
+        return llama3_frequency(r, f);
+    case OX_ROPE_YARN:
+        return yarn_frequency(r, i, f);
     case OX_ROPE_PLAIN:
-    case OX_ROPE_LONG: break;
+    case OX_ROPE_LONG:
+        break;
     }
     return f;
 }

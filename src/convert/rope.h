@@ -18,13 +18,13 @@ typedef struct ox_rope_rule {
     int32_t rotary;
     bool interleaved;
     double theta, factor;
-    double low_freq, high_freq;   /* LLAMA3 */
-    double beta_fast, beta_slow;  /* YARN */
-    bool untruncated;             /* YARN: the ramp's ends are not rounded to pairs */
-    double attention_factor;      /* YARN, LONG: 0 = by the rule */
-    int64_t original;             /* LLAMA3, YARN, LONG: context before scaling */
-    const float *factors;         /* [rotary/2] divisors of the frequencies, or NULL; LONG: short */
-    const float *long_factors;    /* LONG */
+    double low_freq, high_freq;  /* LLAMA3 */
+    double beta_fast, beta_slow; /* YARN */
+    bool untruncated;            /* YARN: the ramp's ends are not rounded to pairs */
+    double attention_factor;     /* YARN, LONG: 0 = by the rule */
+    int64_t original;            /* LLAMA3, YARN, LONG: context before scaling */
+    const float *factors;        /* [rotary/2] divisors of the frequencies, or NULL; LONG: short */
+    const float *long_factors;   /* LONG */
 } ox_rope_rule;
 
 /* Angle of pair i at position 1, before factors of LONG's other set; exposed for tests. */
