@@ -1,9 +1,10 @@
 """Small ONNX decoders with random weights and their logits, for tests/unit/opt_models_test.c.
 
-usage: make_opt_models.py OUT      (needs torch, transformers, onnx, onnxruntime, onnxruntime-genai)
+usage: make_opt_models.py OUT      (needs torch, transformers, onnx, onnxscript,
+       onnxruntime, onnxruntime-genai)
 Writes OUT/NAME.onnx (weights inside) and OUT/NAME.logits (float32 [20, 64], tokens i * 7 % 64),
 computed by ONNX Runtime with float activations. The models are built by onnxruntime-genai's own
-builder, so that they are spelled as published folders are.
+builder and by PyTorch's exporters, so that they are spelled as published folders are.
 """
 import os
 import runpy
@@ -58,6 +59,11 @@ MODELS = [  # name, shape, execution provider, precision, options
     ('layernorm-int4', 'layernorm', 'cpu', 'int4', []),
     ('scaled-int4', 'scaled', 'cpu', 'int4', []),
 ]
+EXPORTS = [  # name, shape, attention, opset: by PyTorch's exporters (below 18 the older one)
+    ('export-eager-17', 'softcap', 'eager', 17),
+    ('export-partial-18', 'layernorm', 'sdpa', 18),
+    ('export-attention-23', 'headnorm', 'sdpa', 23),
+]
 TOKENIZER = ('{"version":"1.0","added_tokens":[],"model":{"type":"WordLevel","vocab":{"a":0,"b":1,"c":2},'
              '"unk_token":"a"}}')
 
@@ -85,6 +91,48 @@ def build(hf, out, provider, precision, options):
                 '--extra_options', 'hf_token=false'] + options
     runpy.run_module('onnxruntime_genai.models.builder', run_name='__main__')
     sys.argv = argv
+
+
+class Decoder(torch.nn.Module):
+    """Past keys and values as plain tensors in and out."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, attention_mask, position_ids, *past):
+        cache = tf.DynamicCache(list(zip(past[::2], past[1::2])))
+        out = self.model(input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids,
+                         past_key_values=cache, use_cache=True)
+        return (out.logits, *(t for layer in out.past_key_values.layers for t in (layer.keys, layer.values)))
+
+
+def export(hf, out, attention, opset, head):
+    model = tf.AutoModelForCausalLM.from_pretrained(hf, dtype=torch.float32, attn_implementation=attention).eval()
+    layers, kv, rows, past = model.config.num_hidden_layers, model.config.num_key_value_heads, 3, 5
+    args = (torch.arange(rows)[None] + 3, torch.ones(1, rows + past, dtype=torch.int64),
+            torch.arange(past, past + rows)[None]) + tuple(torch.randn(1, kv, past, head) for _ in range(2 * layers))
+    names = ['input_ids', 'attention_mask', 'position_ids'] + [
+        f'past_key_values.{i}.{k}' for i in range(layers) for k in ('key', 'value')]
+    results = ['logits'] + [f'present.{i}.{k}' for i in range(layers) for k in ('key', 'value')]
+    if opset < 18:
+        axes = {n: {0: 'batch', 1: 'rows'} for n in names[:3]} | {n: {0: 'batch', 2: 'past'} for n in names[3:]}
+        axes['attention_mask'] = {0: 'batch', 1: 'total'}
+        torch.onnx.export(Decoder(model), args, out, input_names=names, output_names=results, dynamic_axes=axes,
+                          opset_version=opset, dynamo=False)
+    else:
+        any_size = torch.export.Dim.DYNAMIC
+        shapes = ({0: any_size, 1: any_size},) * 3 + (tuple({0: any_size, 2: any_size} for _ in names[3:]),)
+        torch.onnx.export(Decoder(model), args, out, input_names=names, output_names=results,
+                          dynamic_shapes=shapes, opset_version=opset, dynamo=True, external_data=False)
+    model = onnx.load(out)
+    for node in model.graph.node:  # stack traces of this machine
+        del node.metadata_props[:]
+        node.doc_string = ''
+    for value in model.graph.value_info:
+        del value.metadata_props[:]
+    onnx.save(model, out)
+    return model
 
 
 def logits_of(model, head):
@@ -125,6 +173,10 @@ def main():
             model = onnx.load(f'{tmp}/{name}/model.onnx')
             onnx.save(model, f'{out}/{name}.onnx')
             logits_of(model, 32 if shape == 'layernorm' else 16).tofile(f'{out}/{name}.logits')
+        for name, shape, attention, opset in EXPORTS:
+            head = 32 if shape == 'layernorm' else 16
+            model = export(f'{tmp}/{shape}', f'{out}/{name}.onnx', attention, opset, head)
+            logits_of(model, head).tofile(f'{out}/{name}.logits')
 
 
 main()

@@ -62,6 +62,7 @@ typedef struct ox_opt {
     OX_VEC(const void *) rotary_keys; /* 4 a rotary: the tables' bytes in the file */
     OX_VEC(ox_masked) masks;
     OX_VEC(ox_turned) turned;
+    int probing;   /* examples that wait for other examples */
     ox_unsaid now; /* of the node being asked */
     ox_err *err;
 } ox_opt;
@@ -178,6 +179,13 @@ bool ox_opt_shape(ox_opt *o, ox_value_id v, int64_t n_past, int64_t n_rows, int6
                   size_t max, size_t *n);
 /* Dimensions of a said value in that step; 0 = not known. */
 int32_t ox_opt_dims(const ox_opt *o, ox_value_id v, int64_t n_past, int64_t n_rows, int64_t *dims);
+/* v = of[..., first : end] on the last dimension, a Slice or half of a Split; false = something
+ * else. end may lie beyond the dimension. */
+typedef struct ox_opt_part {
+    ox_value_id of;
+    int64_t first, end;
+} ox_opt_part;
+bool ox_opt_part_of(ox_opt *o, ox_value_id v, ox_opt_part *p);
 /* What an additive or boolean mask lets through, remembered. */
 ox_status ox_opt_mask(ox_opt *o, ox_value_id v, ox_masked *out);
 

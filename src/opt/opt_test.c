@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "tensor/half.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -749,6 +750,189 @@ static void rotation_before_standard_attention_in_either_layout(void **state)
     }
 }
 
+/* [1, rows, total] or [1, 1, rows, total] of what lies behind, at most `window` back (0 = all). */
+static void causal_mask(bench *b, const char *out, int window, bool additive)
+{
+    ints(b, "at1", 1, 1);
+    ints(b, "at2", 1, 2);
+    ints(b, "at0", 1, 0);
+    *(int64_t *)tensor(b, "zero", OX_DTYPE_I64, 0, NULL) = 0;
+    *(int64_t *)tensor(b, "one", OX_DTYPE_I64, 0, NULL) = 1;
+    *(int64_t *)tensor(b, "window", OX_DTYPE_I64, 0, NULL) = window;
+    number(b, "visible", 0);
+    number(b, "hidden", -3e38f);
+    op(b, "Shape", "attention_mask", "dims", "");
+    op(b, "Gather", "dims one", "total", "axis=0");
+    op(b, "Range", "zero total one", "keys", "");
+    op(b, "Unsqueeze", "position_ids at2", "rows", "");
+    op(b, "LessOrEqual", "keys rows", "behind", "");
+    if (window) {
+        op(b, "Sub", "rows window", "edge", "");
+        op(b, "Greater", "keys edge", "near", "");
+        op(b, "And", "behind near", "both", "");
+    }
+    op(b, "Unsqueeze", window ? "both at1" : "behind at1", additive ? "seen" : out, "");
+    if (additive) op(b, "Where", "seen visible hidden", out, "");
+}
+
+static void projections(bench *b)
+{
+    input(b, "attention_mask", OX_DTYPE_I64);
+    input(b, "position_ids", OX_DTYPE_I64);
+    input(b, "pk", OX_DTYPE_F32);
+    input(b, "pv", OX_DTYPE_F32);
+    embedding(b);
+    floats(b, "wk", HIDDEN, 16);
+    floats(b, "wv", HIDDEN, 16);
+    ints(b, "four", 4, 0, 0, -1, 8);
+    floats(b, "wq", HIDDEN, HIDDEN);
+    op(b, "MatMul", "x wq", "q0", "");
+    op(b, "MatMul", "x wk", "k0", "");
+    op(b, "MatMul", "x wv", "v0", "");
+    op(b, "Reshape", "q0 four", "q1", "");
+    op(b, "Reshape", "k0 four", "k1", "");
+    op(b, "Reshape", "v0 four", "v1", "");
+    op(b, "Transpose", "q1", "q", "perm=0,2,1,3");
+    op(b, "Transpose", "k1", "k", "perm=0,2,1,3");
+    op(b, "Transpose", "v1", "v", "perm=0,2,1,3");
+    op(b, "Concat", "pk k", "presentk", "axis=2");
+    op(b, "Concat", "pv v", "presentv", "axis=-2");
+}
+
+static void softmax_attention(int window, bool additive)
+{
+    bench b;
+    char want[1024];
+    begin(&b);
+    projections(&b);
+    causal_mask(&b, "mask", window, additive);
+    ints(&b, "three", 3, 0, 0, HIDDEN);
+    ints(&b, "twice", 5, 1, 2, 2, 1, 8);
+    ints(&b, "merged", 4, 1, 4, -1, 8);
+    number(&b, "half", .5f);
+    for (int i = 0; i < 2; i++) {
+        char names_[64];
+        snprintf(names_, sizeof(names_), "present%c at2", i ? 'v' : 'k');
+        op(&b, "Unsqueeze", names_, i ? "v5" : "k5", "");
+        op(&b, "Expand", i ? "v5 twice" : "k5 twice", i ? "ve" : "ke", "");
+        op(&b, "Reshape", i ? "ve merged" : "ke merged", i ? "vr" : "kr", "");
+    }
+    op(&b, "Transpose", "kr", "kt", "perm=0,1,3,2");
+    op(&b, "Mul", "q half", "qs", "");
+    op(&b, "MatMul", "qs kt", "s", "");
+    op(&b, "Mul", "half s", "s2", "");
+    if (additive)
+        op(&b, "Add", "s2 mask", "sm", "");
+    else
+        op(&b, "Where", "mask s2 hidden", "sm", "");
+    op(&b, "Softmax", "sm", "p", "axis=-1");
+    op(&b, "MatMul", "p vr", "a", "");
+    snprintf(
+        want, sizeof(want),
+        "  %%n1[float32 rowsx32] = linear(%%n0) weight=wq:f32 32x32\n"
+        "  %%n2[float32 rowsx16] = linear(%%n0) weight=wk:f32 16x32\n"
+        "  %%n3[float32 rowsx16] = linear(%%n0) weight=wv:f32 16x32\n"
+        "  %%n%zu[float32 rowsx32] = attend(%%n1, %%n2, %%n3) heads=4/2 x 8/8 cache=0 window=%d "
+        "scale=0.25\n",
+        b.g->nodes.n - 1, window);
+    op(&b, "Transpose", "a", "at", "perm=0,2,1,3");
+    op(&b, "Reshape", "at three", "y", "");
+    logits(&b, "y");
+    becomes(&b, want);
+}
+
+static void attention_spelled_out_takes_its_window_from_the_mask(void **state)
+{
+    (void)state;
+    softmax_attention(0, true);
+    softmax_attention(3, true);
+    softmax_attention(70, false);
+}
+
+static void a_mask_that_shows_the_future_is_refused(void **state)
+{
+    bench b;
+    (void)state;
+    begin(&b);
+    projections(&b);
+    causal_mask(&b, "behind_only", 0, true);
+    op(&b, "Abs", "behind_only", "mask", "");
+    op(&b, "Attention", "q presentk presentv mask", "a", "");
+    op(&b, "Transpose", "a", "at", "perm=0,2,1,3");
+    op(&b, "Reshape", "at four", "y", "");
+    logits(&b, "y");
+    remains(&b, "n20", "mask");
+}
+
+static void rotation_spelled_out(int rotary, const char *want)
+{
+    bench b;
+    begin(&b);
+    input(&b, "position_ids", OX_DTYPE_I64);
+    embedding(&b);
+    const int64_t dims[3] = {1, 1, rotary / 2};
+    float *f = tensor(&b, "frequencies", OX_DTYPE_F32, 3, dims);
+    for (int i = 0; i < rotary / 2; i++)
+        f[i] = 1.0f / (float)(1 + 3 * i);
+    ints(&b, "four", 4, 0, 0, -1, 8);
+    ints(&b, "at1", 1, 1);
+    ints(&b, "at2", 1, 2);
+    ints(&b, "zero", 1, 0);
+    ints(&b, "half", 1, rotary / 2);
+    ints(&b, "whole", 1, rotary);
+    ints(&b, "end", 1, INT32_MAX);
+    ints(&b, "last", 1, -1);
+    op(&b, "Reshape", "x four", "q1", "");
+    op(&b, "Transpose", "q1", "q", "perm=0,2,1,3");
+    op(&b, "Unsqueeze", "position_ids at2", "p", "");
+    op(&b, "Cast", "p", "pf", "to=1");
+    op(&b, "Mul", "pf frequencies", "angle", "");
+    op(&b, "Concat", "angle angle", "both", "axis=-1");
+    op(&b, "Cos", "both", "c0", "");
+    op(&b, "Sin", "both", "s0", "");
+    op(&b, "Unsqueeze", "c0 at1", "c", "");
+    op(&b, "Unsqueeze", "s0 at1", "s", "");
+    if (rotary == 8)
+        op(&b, "Identity", "q", "h", "");
+    else
+        op(&b, "Slice", "q zero whole last", "h", "");
+    op(&b, "Slice", "h zero half last", "lo", "");
+    op(&b, "Slice", "h half end last", "hi", "");
+    op(&b, "Neg", "hi", "nhi", "");
+    op(&b, "Concat", "nhi lo", "turned", "axis=-1");
+    op(&b, "Mul", "turned s", "ts", "");
+    op(&b, "Mul", "h c", "hc", "");
+    op(&b, "Add", "hc ts", rotary == 8 ? "y" : "part", "");
+    if (rotary != 8) {
+        op(&b, "Slice", "q whole end last", "rest", "");
+        op(&b, "Concat", "part rest", "y", "axis=-1");
+    }
+    op(&b, "Transpose", "y", "yt", "perm=0,2,1,3");
+    ints(&b, "three", 3, 0, 0, HIDDEN);
+    op(&b, "Reshape", "yt three", "z", "");
+    logits(&b, "z");
+    run(&b);
+    assert_true(b.report.is_terms);
+    const ox_rotary *r = b.g->nodes.p[1].term->rotary;
+    assert_int_equal(r->n_positions, 8192);
+    assert_float_equal(r->cos_table[5000 * (rotary / 2) + 1], cosf(5000.0f * f[1]), 1e-6);
+    assert_float_equal(r->sin_table[8191 * (rotary / 2)], sinf(8191.0f), 1e-6);
+    prints(&b, want);
+    end(&b);
+}
+
+#define ROTATED(node, width)                                                                       \
+    "  %n0[float32 rowsx32] = embed(%input_ids) weight=table:f32 48x32 scale=1\n"                  \
+    "  %" node "[float32 rowsx32] = rotate(%n0) heads=4 x 8 rotary=" width "\n"                    \
+    "  %logits[float32 rows_wantedx48] = head(%" node ") weight=head:f32 48x32 scale=1\n"
+
+static void rotation_spelled_out_becomes_tables(void **state)
+{
+    (void)state;
+    rotation_spelled_out(8, ROTATED("n18", "8"));
+    rotation_spelled_out(4, ROTATED("n20", "4"));
+}
+
 static void what_no_rule_knows_is_named_and_nothing_changes(void **state)
 {
     bench b;
@@ -819,6 +1003,9 @@ int main(void)
         cmocka_unit_test(scales_and_soft_caps_merge),
         cmocka_unit_test(the_last_row_alone_still_gives_logits),
         cmocka_unit_test(rotation_before_standard_attention_in_either_layout),
+        cmocka_unit_test(attention_spelled_out_takes_its_window_from_the_mask),
+        cmocka_unit_test(a_mask_that_shows_the_future_is_refused),
+        cmocka_unit_test(rotation_spelled_out_becomes_tables),
         cmocka_unit_test(what_no_rule_knows_is_named_and_nothing_changes),
         cmocka_unit_test(a_pass_can_be_switched_off),
         cmocka_unit_test(short_memory_is_reported_and_the_graph_kept),

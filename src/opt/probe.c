@@ -4,7 +4,7 @@
 
 #include "ops/run.h"
 
-enum { CONE_MAX = 512, BYTES_MAX = 1 << 29 };
+enum { CONE_MAX = 512, BYTES_MAX = 1 << 29, NESTED_MAX = 3 };
 
 typedef struct cone {
     ox_opt *o;
@@ -55,6 +55,18 @@ static int32_t past_dims(const ox_value *x, int64_t n_past, int64_t *dims)
     dims[2] = n_past;
     dims[3] = x->dims[3] > 0 ? x->dims[3] : 1;
     return 4;
+}
+
+/* Dimensions of a part of every head of a said value. */
+static int32_t part_dims(ox_opt *o, ox_value_id v, int64_t n_past, int64_t n_rows, int64_t *dims)
+{
+    ox_opt_part p;
+    if (!ox_opt_part_of(o, v, &p)) return 0;
+    const int32_t rank = ox_opt_dims(o, p.of, n_past, n_rows, dims);
+    if (!rank) return 0;
+    const int64_t last = dims[rank - 1], end = p.end < last ? p.end : last;
+    dims[rank - 1] = end > p.first ? end - p.first : 0;
+    return rank;
 }
 
 static ox_status add_input(cone *c, ox_value_id old, ox_dtype type, int32_t rank,
@@ -118,6 +130,7 @@ static ox_status add_shape(cone *c, const ox_node *n, bool *ok)
             rank = 2;
         }
     }
+    if (!rank && x->kind == OX_VALUE_NODE) rank = part_dims(c->o, of, c->n_past, c->n_rows, dims);
     *ok = rank > 0;
     if (!*ok) return OX_OK;
     int64_t begin = ox_node_int(n, "start", 0), end = ox_node_int(n, "end", rank);
@@ -254,9 +267,10 @@ ox_status ox_opt_probe(ox_opt *o, ox_value_id v, int64_t n_past, int64_t n_rows,
     bool ok;
     ox_status st = OX_OK;
     *out = NULL;
-    if (!ox_value_is(v)) return OX_OK;
+    if (!ox_value_is(v) || o->probing == NESTED_MAX) return OX_OK;
     cone *c = ox_calloc(1, sizeof(*c));
     if (!c) return OX_FAIL(o->err, OX_NO_MEMORY, "no memory to evaluate a shape");
+    o->probing++;
     c->o = o;
     c->n_past = n_past;
     c->n_rows = n_rows;
@@ -264,6 +278,7 @@ ox_status ox_opt_probe(ox_opt *o, ox_value_id v, int64_t n_past, int64_t n_rows,
     OX_TRY_GOTO(build(c, v, &ok));
     if (ok) OX_TRY_GOTO(evaluate(c, v, arena, out));
 fail:
+    o->probing--;
     ox_vec_deinit(&c->inputs);
     ox_vec_deinit(&c->done);
     ox_graph_close(&c->g);

@@ -7,19 +7,13 @@
 
 enum { PAST = 5, ROWS = 7 };
 
-typedef struct part {
-    ox_value_id of;
-    int64_t first, end; /* end INT64_MAX or beyond = to the end */
-} part;
-
 static bool is_last(const ox_opt *o, ox_value_id v, int64_t axis)
 {
     const int32_t rank = ox_graph_value(o->old, v)->rank;
     return axis == -1 || axis == 3 || (rank > 0 && axis == rank - 1);
 }
 
-/* v = of[..., first : end]. */
-static bool part_of(ox_opt *o, ox_value_id v, part *p)
+bool ox_opt_part_of(ox_opt *o, ox_value_id v, ox_opt_part *p)
 {
     const ox_node *n = ox_opt_producer(o, v);
     int64_t sizes[2], axis[1], step[1] = {1};
@@ -33,7 +27,7 @@ static bool part_of(ox_opt *o, ox_value_id v, part *p)
             sizes[0] = a->ints[0];
             sizes[1] = a->ints[1];
         }
-        *p = (part){ox_opt_bare(o, n->inputs[0]), second ? sizes[0] : 0, sizes[0]};
+        *p = (ox_opt_part){ox_opt_bare(o, n->inputs[0]), second ? sizes[0] : 0, sizes[0]};
         if (second) p->end = sizes[0] + sizes[1];
         return true;
     }
@@ -50,13 +44,13 @@ static bool part_of(ox_opt *o, ox_value_id v, part *p)
 static ox_value_id half_turned(ox_opt *o, ox_value_id v, int64_t *half)
 {
     const ox_node *n = ox_opt_producer(o, v);
-    part high, low;
+    ox_opt_part high, low;
     if (!ox_node_is(n, "Concat") || n->n_inputs != 2 ||
         !is_last(o, n->outputs[0], ox_node_int(n, "axis", 0)))
         return OX_NO_VALUE;
     const ox_node *neg = ox_opt_producer(o, n->inputs[0]);
-    if (!ox_node_is(neg, "Neg") || !part_of(o, neg->inputs[0], &high) ||
-        !part_of(o, n->inputs[1], &low))
+    if (!ox_node_is(neg, "Neg") || !ox_opt_part_of(o, neg->inputs[0], &high) ||
+        !ox_opt_part_of(o, n->inputs[1], &low))
         return OX_NO_VALUE;
     if (high.of.i != low.of.i || low.first != 0 || low.end != high.first || high.end < 2 * low.end)
         return OX_NO_VALUE;
@@ -123,10 +117,10 @@ ox_status ox_opt_rotate_chain(ox_opt *o, const ox_node *n)
 ox_status ox_opt_rotate_part(ox_opt *o, const ox_node *n)
 {
     turn t;
-    part low, rest;
+    ox_opt_part low, rest;
     if (n->n_inputs != 2 || !is_last(o, n->outputs[0], ox_node_int(n, "axis", 0))) return OX_OK;
-    if (!match(o, ox_opt_producer(o, n->inputs[0]), &t) || !part_of(o, t.x, &low) ||
-        !part_of(o, n->inputs[1], &rest))
+    if (!match(o, ox_opt_producer(o, n->inputs[0]), &t) || !ox_opt_part_of(o, t.x, &low) ||
+        !ox_opt_part_of(o, n->inputs[1], &rest))
         return OX_OK;
     const ox_saying x = ox_opt_said(o, low.of);
     if (low.of.i != rest.of.i || low.first != 0 || low.end != 2 * t.half || rest.first != low.end)

@@ -9,6 +9,7 @@
 static ox_status say_scaled(ox_opt *o, const ox_node *n, ox_saying x, double s, float c)
 {
     ox_saying in, y;
+    const ox_saying whole = x;
     ox_term t = ox_term_init(OX_TERM_SCALE);
     const ox_term *inner = ox_opt_term_of(o, x, &in);
     double cap = (double)c;
@@ -27,7 +28,9 @@ static ox_status say_scaled(ox_opt *o, const ox_node *n, ox_saying x, double s, 
     t.scale = fabs(s - 1) < 3e-7 ? 1.0f : (float)s; /* (1/c) * c in float32 */
     if (t.kind == OX_TERM_SCALE) t.softcap = (float)cap;
     OX_TRY(ox_opt_term(o, n, "", &t, &x, 1, &y));
-    if (t.kind == OX_TERM_EMBED) y.last = y.width;
+    y.last = whole.last;
+    y.heads_first = whole.heads_first;
+    y.last_row = whole.last_row;
     ox_opt_say(o, n, 0, y);
     return OX_OK;
 }

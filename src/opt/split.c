@@ -1,7 +1,7 @@
 /* split.c - parts of a row: Split and Slice along the channels. */
 #include "opt/opt_internal.h"
 
-enum { PARTS_MAX = 16 };
+enum { PARTS_MAX = 16, PAST = 5, ROWS = 7 };
 
 ox_status ox_opt_slice(ox_opt *o, const ox_node *n, const char *suffix, int32_t first,
                        int32_t width, ox_saying x, ox_saying *out)
@@ -25,13 +25,13 @@ static bool is_last_axis(const ox_opt *o, const ox_node *n, int64_t axis)
 }
 
 /* Widths of a Split's outputs; false = not known. */
-static bool split_sizes(const ox_opt *o, const ox_node *n, int32_t width, int64_t *sizes)
+static bool split_sizes(ox_opt *o, const ox_node *n, int32_t width, int64_t *sizes)
 {
     const ox_attr *a = ox_node_attr(n, "split");
     size_t k;
     if (n->n_outputs == 0 || n->n_outputs > PARTS_MAX) return false;
     if (ox_node_has(n, 1))
-        return ox_opt_ints(o, n->inputs[1], sizes, PARTS_MAX, &k) && k == n->n_outputs;
+        return ox_opt_shape(o, n->inputs[1], PAST, ROWS, sizes, PARTS_MAX, &k) && k == n->n_outputs;
     if (a && a->type == OX_ATTR_INTS) {
         for (uint32_t i = 0; i < n->n_outputs && a->n == n->n_outputs; i++)
             sizes[i] = a->ints[i];
@@ -70,11 +70,12 @@ ox_status ox_opt_slice_channels(ox_opt *o, const ox_node *n)
     size_t k[4] = {0};
     ox_saying x, y;
     if (!ox_opt_in_rows(o, n, 0, &x)) return OX_OK;
-    if (!ox_opt_ints(o, ox_node_in(n, 1), from, 1, &k[0]) || k[0] != 1 ||
-        !ox_opt_ints(o, ox_node_in(n, 2), to, 1, &k[1]) || k[1] != 1 ||
-        !ox_opt_ints(o, ox_node_in(n, 3), axis, 1, &k[2]) || k[2] != 1)
+    if (!ox_opt_shape(o, ox_node_in(n, 1), PAST, ROWS, from, 1, &k[0]) || k[0] != 1 ||
+        !ox_opt_shape(o, ox_node_in(n, 2), PAST, ROWS, to, 1, &k[1]) || k[1] != 1 ||
+        !ox_opt_shape(o, ox_node_in(n, 3), PAST, ROWS, axis, 1, &k[2]) || k[2] != 1)
         return ox_opt_refuse(o, "its bounds are not constant");
-    if (ox_node_has(n, 4) && (!ox_opt_ints(o, n->inputs[4], step, 1, &k[3]) || step[0] != 1))
+    if (ox_node_has(n, 4) &&
+        (!ox_opt_shape(o, n->inputs[4], PAST, ROWS, step, 1, &k[3]) || step[0] != 1))
         return ox_opt_refuse(o, "it takes every other channel");
     if (!is_last_axis(o, n, axis[0]) || x.last != x.width)
         return ox_opt_refuse(o, "it cuts something else than the channels of a row");

@@ -21,11 +21,12 @@ typedef struct model {
 } model;
 
 static const model models[] = {
-    {"plain-fp32", 2e-5f},   {"plain-int4-fp16", 3e-2f}, {"plain-qdq", 2e-5f},
-    {"plain-gateup", 2e-5f}, {"biased-int4", 2e-5f},     {"biased-fp16", 3e-2f},
-    {"biased-nodes", 3e-2f}, {"biased-split", 2e-5f},    {"headnorm-int8", 2e-5f},
-    {"softcap-int4", 2e-5f}, {"long-int4", 2e-5f},       {"layernorm-int4", 2e-5f},
-    {"scaled-int4", 2e-5f},
+    {"plain-fp32", 2e-5f},          {"plain-int4-fp16", 3e-2f}, {"plain-qdq", 2e-5f},
+    {"plain-gateup", 2e-5f},        {"biased-int4", 2e-5f},     {"biased-fp16", 3e-2f},
+    {"biased-nodes", 3e-2f},        {"biased-split", 2e-5f},    {"headnorm-int8", 2e-5f},
+    {"softcap-int4", 2e-5f},        {"long-int4", 2e-5f},       {"layernorm-int4", 2e-5f},
+    {"scaled-int4", 2e-5f},         {"export-eager-17", 2e-5f}, {"export-partial-18", 2e-5f},
+    {"export-attention-23", 2e-5f},
 };
 
 static void compare(const model *m, const float *want, const ox_graph *g)
