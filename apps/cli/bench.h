@@ -12,8 +12,8 @@ typedef struct bench_samples {
 
 /* Quantile 0..1 by linear interpolation over the sorted samples; 0 for none. */
 double bench_quantile(const bench_samples *s, double q);
-void bench_put_samples(ox_buf *out, const bench_samples *s);  /* JSON array */
-void bench_put_machine(ox_buf *out);                          /* JSON object: the machine card */
+void bench_put_samples(ox_buf *out, const bench_samples *s); /* JSON array */
+void bench_put_machine(ox_buf *out);                         /* JSON object: the machine card */
 
 int bench_model(const cli_options *o);
 #endif

@@ -37,8 +37,9 @@ static ox_status read_list(list *l, const char *text, const char *otherwise, con
     while (*at) {
         const size_t n = strcspn(at, ",");
         if (l->n == MAX_LIST || !ox_str_to_i64((ox_str){at, n}, &l->v[l->n]) || l->v[l->n] < least)
-            return OX_FAIL(err, OX_BAD_ARGUMENT, "%s expects numbers >= %lld such as 128,512, found '%s'",
-                           flag, (long long)least, text ? text : otherwise);
+            return OX_FAIL(err, OX_BAD_ARGUMENT,
+                           "%s expects numbers >= %lld such as 128,512, found '%s'", flag,
+                           (long long)least, text ? text : otherwise);
         l->n++;
         at += n + (at[n] != 0);
     }
@@ -160,18 +161,19 @@ static ox_status run_all(bench *b, ox_err *err)
 
 static void put_table(const bench *b, ox_buf *out)
 {
-    const char *line = b->o->csv ? "%s,%.2f,%.2f,%.2f,%.2f,%.3f\n"
-                                 : "%-18s %10.2f %10.2f %10.2f %12.2f %7.3f\n";
+    const char *line =
+        b->o->csv ? "%s,%.2f,%.2f,%.2f,%.2f,%.3f\n" : "%-18s %10.2f %10.2f %10.2f %12.2f %7.3f\n";
     if (b->o->csv)
         ox_buf_put_z(out, "name,median,min,max,roof,share\n");
     else
-        ox_buf_printf(out, "%-18s %10s %10s %10s %12s %7s   (tokens per second)\n", "", "median", "min",
-                      "max", "roof", "share");
+        ox_buf_printf(out, "%-18s %10s %10s %10s %12s %7s   (tokens per second)\n", "", "median",
+                      "min", "max", "roof", "share");
     for (size_t i = 0; i < b->rows.n; i++) {
         const measurement *r = &b->rows.p[i];
         char name[64];
         row_name(r, name, sizeof(name));
-        const double median = bench_quantile(&r->samples, 0.5), roof = bench_quantile(&r->roofs, 0.5);
+        const double median = bench_quantile(&r->samples, 0.5),
+                     roof = bench_quantile(&r->roofs, 0.5);
         char text[256];
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -191,22 +193,26 @@ static ox_status put_json(const bench *b, ox_buf *out, ox_err *err)
     bench_put_machine(out);
     ox_buf_put_z(out, ",\"model\":{\"path\":");
     cli_json_str(out, path, strlen(path));
-    ox_buf_printf(out, ",\"sha256\":\"%s\",\"weight_bytes\":%.0f},\"settings\":{\"threads\":%d},"
-                       "\"measurements\":[",
+    ox_buf_printf(out,
+                  ",\"sha256\":\"%s\",\"weight_bytes\":%.0f},\"settings\":{\"threads\":%d},"
+                  "\"measurements\":[",
                   hash, b->cost.weight_bytes, ox_model_n_threads(b->m));
     for (size_t i = 0; i < b->rows.n; i++) {
         const measurement *r = &b->rows.p[i];
         char name[64];
         row_name(r, name, sizeof(name));
-        const double median = bench_quantile(&r->samples, 0.5), roof = bench_quantile(&r->roofs, 0.5);
-        ox_buf_printf(out, "%s{\"name\":\"%s\",\"n_prompt\":%lld,\"n_new\":%lld,\"depth\":%lld,\"batch\":%lld,"
-                           "\"unit\":\"tok/s\",\"samples\":",
-                      i ? "," : "", name, (long long)r->n_prompt, (long long)r->n_new,
-                      (long long)r->depth, (long long)r->batch);
+        const double median = bench_quantile(&r->samples, 0.5),
+                     roof = bench_quantile(&r->roofs, 0.5);
+        ox_buf_printf(
+            out,
+            "%s{\"name\":\"%s\",\"n_prompt\":%lld,\"n_new\":%lld,\"depth\":%lld,\"batch\":%lld,"
+            "\"unit\":\"tok/s\",\"samples\":",
+            i ? "," : "", name, (long long)r->n_prompt, (long long)r->n_new, (long long)r->depth,
+            (long long)r->batch);
         bench_put_samples(out, &r->samples);
-        ox_buf_printf(out, ",\"median\":%.9g,\"min\":%.9g,\"max\":%.9g,\"roof\":%.9g,\"share\":%.6g}", median,
-                      bench_quantile(&r->samples, 0), bench_quantile(&r->samples, 1), roof,
-                      median / roof);
+        ox_buf_printf(
+            out, ",\"median\":%.9g,\"min\":%.9g,\"max\":%.9g,\"roof\":%.9g,\"share\":%.6g}", median,
+            bench_quantile(&r->samples, 0), bench_quantile(&r->samples, 1), roof, median / roof);
     }
     ox_buf_put_z(out, "]}\n");
     return OX_OK;

@@ -61,7 +61,8 @@ void chat_json(const chat *c, ox_buf *out)
     ox_buf_put_c(out, ']');
 }
 
-/* Ids of the whole conversation: rendered by the template, or the texts joined when there is none. */
+/* Ids of the whole conversation: rendered by the template, or the texts joined when there is none.
+ */
 static ox_status conversation_ids(chat *c, int32_t **ids, size_t *n, ox_err *err)
 {
     ox_buf json = {0};
@@ -108,7 +109,8 @@ static ox_status answer(chat *c, ox_err *err)
     if (!st) st = ox_generate(c->session, &go, &why, err);
     c->prefill_s = c->first - c->started;
     c->decode_s = ox_clock_seconds() - c->first;
-    if (!st && why == OX_FINISH_LENGTH && ox_session_length(c->session) >= (size_t)ox_model_context(c->model))
+    if (!st && why == OX_FINISH_LENGTH &&
+        ox_session_length(c->session) >= (size_t)ox_model_context(c->model))
         cli_note(c->o, "the context of %lld tokens is full; /reset starts a new conversation",
                  (long long)ox_model_context(c->model));
     ox_release(ids);

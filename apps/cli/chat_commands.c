@@ -35,13 +35,14 @@ static void do_stats(chat *c, const char *arg)
     (void)arg;
     getrusage(RUSAGE_SELF, &use);
     const size_t run = c->n_prompt - c->n_reused;
-    fprintf(stderr, "prompt %zu tokens (%zu from the cache), %.1f tok/s; answer %zu tokens, %.1f tok/s\n",
+    fprintf(stderr,
+            "prompt %zu tokens (%zu from the cache), %.1f tok/s; answer %zu tokens, %.1f tok/s\n",
             c->n_prompt, c->n_reused, c->prefill_s > 0 ? (double)run / c->prefill_s : 0.0, c->n_new,
             c->decode_s > 0 && c->n_new > 1 ? (double)(c->n_new - 1) / c->decode_s : 0.0);
     fprintf(stderr, "weights %.1f MB, cache %.1f MB, context %zu of %lld, peak memory %.1f MB\n",
-            (double)ox_model_weight_bytes(c->model) / 1e6, (double)ox_session_kv_bytes(c->session) / 1e6,
-            ox_session_length(c->session), (long long)ox_model_context(c->model),
-            (double)use.ru_maxrss * 1024e-6);
+            (double)ox_model_weight_bytes(c->model) / 1e6,
+            (double)ox_session_kv_bytes(c->session) / 1e6, ox_session_length(c->session),
+            (long long)ox_model_context(c->model), (double)use.ru_maxrss * 1024e-6);
 }
 
 static void do_save(chat *c, const char *arg)

@@ -39,8 +39,9 @@ void bench_put_machine(ox_buf *out)
     ox_machine_tier(&tier, &err);
     ox_buf_put_z(out, "{\"cpu\":");
     cli_json_str(out, ox_machine_cpu(), strlen(ox_machine_cpu()));
-    ox_buf_printf(out, ",\"tier\":\"%s\",\"cores\":%d,\"gpu\":null,\"driver\":null,\"version\":\"%s\","
-                       "\"compiler\":\"%s\",\"commit\":\"%s\"}",
+    ox_buf_printf(out,
+                  ",\"tier\":\"%s\",\"cores\":%d,\"gpu\":null,\"driver\":null,\"version\":\"%s\","
+                  "\"compiler\":\"%s\",\"commit\":\"%s\"}",
                   tier, ox_machine_cpus(), ox_version(), OXGEN_COMPILER, OXGEN_COMMIT);
 }
 

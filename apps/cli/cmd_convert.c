@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-static ox_status narrow(long long v, long long least, long long most, const char *flag, int32_t *out,
-                        ox_err *err)
+static ox_status narrow(long long v, long long least, long long most, const char *flag,
+                        int32_t *out, ox_err *err)
 {
     if (v < least || v > most)
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "--%s %lld: expected %lld to %lld", flag, v, least, most);
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--%s %lld: expected %lld to %lld", flag, v, least,
+                       most);
     *out = (int32_t)v;
     return OX_OK;
 }

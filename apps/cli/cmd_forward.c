@@ -44,14 +44,14 @@ static ox_status write_output(const char *dir, const ox_array *a, ox_err *err)
     ox_buf_put_z(&file, ".npy");
     for (size_t i = start; !file.failed && i < file.n; i++)
         if (file.p[i] == '/' || file.p[i] == '\\') file.p[i] = '.';
-    const ox_status st = file.failed ? OX_FAIL(err, OX_NO_MEMORY, "no memory")
-                                     : ox_array_write(a, file.p, err);
+    const ox_status st =
+        file.failed ? OX_FAIL(err, OX_NO_MEMORY, "no memory") : ox_array_write(a, file.p, err);
     ox_buf_deinit(&file);
     return st;
 }
 
-static ox_status run(const cli_options *o, ox_graph_run *g, ox_array *in, ox_array *out, ox_buf *text,
-                     ox_err *err)
+static ox_status run(const cli_options *o, ox_graph_run *g, ox_array *in, ox_array *out,
+                     ox_buf *text, ox_err *err)
 {
     OX_TRY(read_inputs(in, &o->in, err));
     OX_TRY(ox_graph_run_once(g, in, o->in.n, out, err));
@@ -71,7 +71,8 @@ int cmd_forward(const cli_options *o)
     ox_buf text = {0};
     ox_array *in = NULL, *out = NULL;
 
-    if (!o->args.n) return cli_usage("expected: oxgen forward GRAPH.onnx [--in NAME=FILE] [-o DIR]");
+    if (!o->args.n)
+        return cli_usage("expected: oxgen forward GRAPH.onnx [--in NAME=FILE] [-o DIR]");
     ox_status st = ox_graph_run_open(&g, o->args.p[0], &err);
     if (!st) {
         in = ox_calloc(o->in.n, sizeof(*in));

@@ -89,8 +89,8 @@ static void put_logprobs(const answer *a, ox_buf *out)
     ox_buf_put_z(out, ",\"logprobs\":[");
     for (size_t i = 0; i < a->tokens.n; i++) {
         const token_record *t = &a->tokens.p[i];
-        ox_buf_printf(out, "%s{\"id\":%d,\"logprob\":%.9g,\"margin\":%.9g,\"top\":[", i ? "," : "", t->id,
-                      (double)t->logprob, (double)t->margin);
+        ox_buf_printf(out, "%s{\"id\":%d,\"logprob\":%.9g,\"margin\":%.9g,\"top\":[", i ? "," : "",
+                      t->id, (double)t->logprob, (double)t->margin);
         for (size_t j = 0; j < k && t->best + j < a->best_ids.n; j++)
             ox_buf_printf(out, "%s{\"id\":%d,\"logprob\":%.9g}", j ? "," : "",
                           a->best_ids.p[t->best + j], (double)a->best_values.p[t->best + j]);
@@ -123,12 +123,13 @@ static int print_json(const answer *a, const ox_model *m, const int32_t *ids, si
     ox_buf_printf(&b, ",\"finish_reason\":\"%s\"", cli_finish_name(why));
     if (a->o->has_logprobs) put_logprobs(a, &b);
     const double n_new = (double)a->tokens.n;
-    ox_buf_printf(&b,
-                  ",\"timing\":{\"load_ms\":%.3f,\"prefill_ms\":%.3f,\"ttft_ms\":%.3f,\"decode_ms\":%.3f,"
-                  "\"prefill_tps\":%.3f,\"decode_tps\":%.3f,\"n_prompt\":%zu,\"n_new\":%zu}",
-                  t->load * 1e3, t->prefill * 1e3, t->ttft * 1e3, t->decode * 1e3,
-                  t->prefill > 0 ? (double)n_ids / t->prefill : 0.0,
-                  t->decode > 0 && n_new > 1 ? (n_new - 1) / t->decode : 0.0, n_ids, a->tokens.n);
+    ox_buf_printf(
+        &b,
+        ",\"timing\":{\"load_ms\":%.3f,\"prefill_ms\":%.3f,\"ttft_ms\":%.3f,\"decode_ms\":%.3f,"
+        "\"prefill_tps\":%.3f,\"decode_tps\":%.3f,\"n_prompt\":%zu,\"n_new\":%zu}",
+        t->load * 1e3, t->prefill * 1e3, t->ttft * 1e3, t->decode * 1e3,
+        t->prefill > 0 ? (double)n_ids / t->prefill : 0.0,
+        t->decode > 0 && n_new > 1 ? (n_new - 1) / t->decode : 0.0, n_ids, a->tokens.n);
     ox_buf_printf(&b, ",\"memory\":{\"weights\":%llu,\"kv\":%llu,\"peak_rss\":%llu},\"warnings\":[",
                   (unsigned long long)ox_model_weight_bytes(m),
                   (unsigned long long)ox_session_kv_bytes(a->session),
@@ -162,8 +163,7 @@ static ox_status answer_once(answer *a, ox_model *m, ox_sampler_options *so, int
     go.user = a;
     ox_status st = prompt_ids(m, o, &ids, &n, err);
     const double start = ox_clock_seconds();
-    if (!st)
-        st = ox_session_append(a->session, ids, n, 0, cli_progress, (void *)(uintptr_t)o, err);
+    if (!st) st = ox_session_append(a->session, ids, n, 0, cli_progress, (void *)(uintptr_t)o, err);
     t.prefill = ox_clock_seconds() - start;
     cli_progress_end();
     if (!st) st = ox_generate(a->session, &go, &why, err);

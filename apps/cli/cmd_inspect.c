@@ -68,8 +68,9 @@ static void put_members(ox_buf *out, const char *title, const ox_json *object)
 
 static void put_lines(ox_buf *out, const ox_json *r)
 {
-    static const char *const plain[] = {"model", "form", "architecture", "context", "vocab",
-                                        "tokenizer", "chat_template", "kv_bytes_per_token"};
+    static const char *const plain[] = {
+        "model", "form",      "architecture",  "context",
+        "vocab", "tokenizer", "chat_template", "kv_bytes_per_token"};
     for (size_t i = 0; i < OX_COUNT(plain); i++) {
         ox_buf_printf(out, "%s: ", plain[i]);
         put_value(out, ox_json_get(r, plain[i]));

@@ -25,8 +25,9 @@ static ox_status write_npy(const char *path, const sink *s, size_t n, ox_err *er
 {
     char dict[256];
     ox_buf b = {0};
-    int len = snprintf(dict, sizeof(dict),
-                       "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", n, s->vocab);
+    int len =
+        snprintf(dict, sizeof(dict),
+                 "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", n, s->vocab);
     const size_t padded = ((size_t)len + 10 + 1 + 63) / 64 * 64 - 10;
     ox_buf_put(&b, "\x93NUMPY\x01\x00", 8);
     ox_buf_put_c(&b, (char)(padded & 0xff));
@@ -67,7 +68,8 @@ int cmd_logits(const cli_options *o)
     size_t n = 0;
     int code = 0;
 
-    if (!o->args.n || !o->ids) return cli_usage("expected: oxgen logits MODEL --ids 1,2,3 [-o F.npy]");
+    if (!o->args.n || !o->ids)
+        return cli_usage("expected: oxgen logits MODEL --ids 1,2,3 [-o F.npy]");
     if (o->has_chunk && o->chunk < 1) return cli_usage("--chunk expects 1 or more");
     ox_status st = cli_parse_ids(&ids, &n, o->ids, &err);
     if (!st) st = cli_open_model(&m, o, o->args.p[0], 0, &err);

@@ -1,9 +1,10 @@
 /* cmd_perplexity.c - negative log-likelihood per token of a text.
  *
- * Windows as llama.cpp's perplexity tool by default: the text's ids are cut into windows of 512, each
- * run alone (its first id replaced by the begin token where the tokenizer adds one), and the second
- * half of every window is scored. --context changes the window. A rest shorter than a window is not
- * scored; a text shorter than one window is one window of its own, all but its first id scored. */
+ * Windows as llama.cpp's perplexity tool by default: the text's ids are cut into windows of 512,
+ * each run alone (its first id replaced by the begin token where the tokenizer adds one), and the
+ * second half of every window is scored. --context changes the window. A rest shorter than a window
+ * is not scored; a text shorter than one window is one window of its own, all but its first id
+ * scored. */
 #include "cli/cli.h"
 
 #include <math.h>
@@ -31,8 +32,8 @@ static ox_status on_logits(void *user, size_t position, const float *logits, siz
     return OX_OK;
 }
 
-static ox_status run_windows(ox_session *session, int32_t *ids, size_t n, size_t window, int32_t bos,
-                             const cli_options *o, score *s, ox_err *err)
+static ox_status run_windows(ox_session *session, int32_t *ids, size_t n, size_t window,
+                             int32_t bos, const cli_options *o, score *s, ox_err *err)
 {
     const size_t n_windows = n < window ? 1 : n / window;
     for (size_t w = 0; w < n_windows; w++) {
@@ -90,9 +91,11 @@ int cmd_perplexity(const cli_options *o)
     if (st) return cli_fail(&err);
     const double nll = s.nll / (double)s.n_scored;
     if (o->json)
-        ox_buf_printf(&b, "{\"nll\":%.9g,\"ppl\":%.9g,\"n_tokens\":%zu}\n", nll, exp(nll), s.n_scored);
+        ox_buf_printf(&b, "{\"nll\":%.9g,\"ppl\":%.9g,\"n_tokens\":%zu}\n", nll, exp(nll),
+                      s.n_scored);
     else
-        ox_buf_printf(&b, "perplexity %.4f, negative log-likelihood %.6f per token over %zu tokens\n",
+        ox_buf_printf(&b,
+                      "perplexity %.4f, negative log-likelihood %.6f per token over %zu tokens\n",
                       exp(nll), nll, s.n_scored);
     const int code = cli_stdout(ox_buf_view(&b));
     ox_buf_deinit(&b);

@@ -21,7 +21,8 @@ static int turn(chat *c, const char *line)
 
 static int chat_at_terminal(chat *c)
 {
-    fprintf(stderr, "%s, context %lld. /help lists commands, Ctrl-C stops an answer, Ctrl-D leaves.\n",
+    fprintf(stderr,
+            "%s, context %lld. /help lists commands, Ctrl-C stops an answer, Ctrl-D leaves.\n",
             ox_model_name(c->model), (long long)ox_model_context(c->model));
     while (!c->leave) {
         char *line = readline("> ");

@@ -34,7 +34,8 @@ static void put_encoded(ox_buf *out, const ox_model *m, const int32_t *ids, size
     ox_buf_put_z(out, "]}\n");
 }
 
-static ox_status encode(const ox_model *m, const cli_options *o, ox_str text, ox_buf *out, ox_err *err)
+static ox_status encode(const ox_model *m, const cli_options *o, ox_str text, ox_buf *out,
+                        ox_err *err)
 {
     int32_t *ids = NULL;
     size_t n = 0;
@@ -52,8 +53,8 @@ static ox_status decode(const ox_model *m, const cli_options *o, const char *lis
     size_t n = 0, len = 0;
     char *text = NULL;
     OX_TRY(cli_parse_ids(&ids, &n, list, err));
-    const ox_status st = ox_model_decode(m, ids, n, o->no_special ? OX_TEXT_SKIP_SPECIAL : 0, &text,
-                                         &len, err);
+    const ox_status st =
+        ox_model_decode(m, ids, n, o->no_special ? OX_TEXT_SKIP_SPECIAL : 0, &text, &len, err);
     ox_free(ids);
     if (st) return st;
     if (o->json) {
@@ -88,7 +89,8 @@ int cmd_tokenize(const cli_options *o)
         st = decode(m, o, text.p, &out, &err);
     else if (!st)
         st = encode(m, o, (ox_str){text.p, text.n - 1}, &out, &err);
-    if (!st && (text.failed || out.failed)) st = OX_FAIL(&err, OX_NO_MEMORY, "no memory for the text");
+    if (!st && (text.failed || out.failed))
+        st = OX_FAIL(&err, OX_NO_MEMORY, "no memory for the text");
     code = st ? cli_fail(&err) : cli_stdout(ox_buf_view(&out));
     ox_buf_deinit(&text);
     ox_buf_deinit(&out);
@@ -102,7 +104,8 @@ static ox_status put_vars(ox_buf *out, const cli_list *vars, ox_err *err)
     ox_buf_put_c(out, '{');
     for (size_t i = 0; i < vars->n; i++) {
         const char *v = vars->p[i], *eq = strchr(v, '=');
-        if (!eq || eq == v) return OX_FAIL(err, OX_BAD_ARGUMENT, "--var expects K=V, found '%s'", v);
+        if (!eq || eq == v)
+            return OX_FAIL(err, OX_BAD_ARGUMENT, "--var expects K=V, found '%s'", v);
         double number;
         const ox_str value = ox_str_of(eq + 1);
         const int is_json = ox_str_is(value, "true") || ox_str_is(value, "false") ||

@@ -5,7 +5,8 @@
 #include <string.h>
 
 const cli_command cli_commands[] = {
-#define OX_COMMAND(name, fn, groups, args, summary, example) {name, fn, groups, args, summary, example},
+#define OX_COMMAND(name, fn, groups, args, summary, example)                                       \
+    {name, fn, groups, args, summary, example},
 #include "cli/commands.def"
 #undef OX_COMMAND
     {0},

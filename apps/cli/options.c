@@ -165,8 +165,9 @@ void cli_help(const cli_command *c, ox_buf *out)
                           "files, GGUF files or safetensors folders.\n\n");
         for (c = cli_commands; c->name; c++)
             ox_buf_printf(out, "  %-12s %s\n", c->name, c->summary);
-        ox_buf_put_z(out, "\nexample: oxgen run model.gguf\n\nhelp COMMAND shows its options; help man "
-                          "prints the manual page; help bash and help zsh print shell completion.\n");
+        ox_buf_put_z(out,
+                     "\nexample: oxgen run model.gguf\n\nhelp COMMAND shows its options; help man "
+                     "prints the manual page; help bash and help zsh print shell completion.\n");
         return;
     }
     ox_buf_printf(out, "usage: oxgen %s %s [OPTIONS]\n\n%s\n\nexample: %s\n\noptions:\n", c->name,
@@ -185,9 +186,11 @@ static void man_text(ox_buf *out, const char *s)
 
 void cli_man(ox_buf *out)
 {
-    ox_buf_printf(out, ".TH OXGEN 1 \"\" \"oxgen %s\" \"User Commands\"\n.SH NAME\noxgen \\- run language "
-                       "models that are ONNX files\n.SH SYNOPSIS\n.B oxgen\nCOMMAND [OPTIONS]\n",
-                  ox_version());
+    ox_buf_printf(
+        out,
+        ".TH OXGEN 1 \"\" \"oxgen %s\" \"User Commands\"\n.SH NAME\noxgen \\- run language "
+        "models that are ONNX files\n.SH SYNOPSIS\n.B oxgen\nCOMMAND [OPTIONS]\n",
+        ox_version());
     ox_buf_put_z(out, ".SH COMMANDS\n");
     for (const cli_command *c = cli_commands; c->name; c++) {
         ox_buf_printf(out, ".TP\n.B %s ", c->name);
@@ -208,9 +211,10 @@ void cli_man(ox_buf *out)
         man_text(out, rows[i].help);
         ox_buf_put_z(out, "\n");
     }
-    ox_buf_put_z(out, ".SH EXIT STATUS\n0 done, 1 the work failed, 2 usage, 3 the model is refused, 4 "
-                      "not enough memory, 5 a backend, device or library is missing, 130 "
-                      "interrupted.\n");
+    ox_buf_put_z(out,
+                 ".SH EXIT STATUS\n0 done, 1 the work failed, 2 usage, 3 the model is refused, 4 "
+                 "not enough memory, 5 a backend, device or library is missing, 130 "
+                 "interrupted.\n");
 }
 
 static void bash_completion(ox_buf *out)
@@ -226,14 +230,16 @@ static void bash_completion(ox_buf *out)
             if (takes(c, &rows[i])) ox_buf_printf(out, "--%s ", rows[i].name);
         ox_buf_put_z(out, "\" ;;\n");
     }
-    ox_buf_put_z(out, "    *) opts= ;;\n    esac\n    case $cur in\n    -*) COMPREPLY=($(compgen -W "
-                      "\"$opts\" -- \"$cur\")) ;;\n    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
-                      "    esac\n}\ncomplete -o filenames -F _oxgen oxgen\n");
+    ox_buf_put_z(out,
+                 "    *) opts= ;;\n    esac\n    case $cur in\n    -*) COMPREPLY=($(compgen -W "
+                 "\"$opts\" -- \"$cur\")) ;;\n    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
+                 "    esac\n}\ncomplete -o filenames -F _oxgen oxgen\n");
 }
 
 static void zsh_completion(ox_buf *out)
 {
-    ox_buf_put_z(out, "#compdef oxgen\n_oxgen() {\n  if (( CURRENT == 2 )); then\n    local -a c=(\n");
+    ox_buf_put_z(out,
+                 "#compdef oxgen\n_oxgen() {\n  if (( CURRENT == 2 )); then\n    local -a c=(\n");
     for (const cli_command *c = cli_commands; c->name; c++)
         ox_buf_printf(out, "      '%s:%s'\n", c->name, c->summary);
     ox_buf_put_z(out, "    )\n    _describe command c\n    return\n  fi\n  case $words[2] in\n");

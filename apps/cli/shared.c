@@ -1,4 +1,5 @@
-/* shared.c - what several commands do: open a model, build a sampler, read ids, text and messages. */
+/* shared.c - what several commands do: open a model, build a sampler, read ids, text and messages.
+ */
 #include "cli/cli.h"
 
 #include "base/fs.h"
@@ -58,7 +59,8 @@ static ox_status read_bias(ox_logit_bias **out, const cli_options *o, ox_err *er
         double bias;
         if (!eq || !ox_str_to_i64((ox_str){text, (size_t)(eq - text)}, &id) || id < 0 ||
             id > INT32_MAX || !ox_str_to_f64(ox_str_of(eq + 1), &bias))
-            return OX_FAIL(err, OX_BAD_ARGUMENT, "--logit-bias expects ID=NUMBER, found '%s'", text);
+            return OX_FAIL(err, OX_BAD_ARGUMENT, "--logit-bias expects ID=NUMBER, found '%s'",
+                           text);
         (*out)[i] = (ox_logit_bias){(int32_t)id, (float)bias};
     }
     return OX_OK;
@@ -115,7 +117,8 @@ ox_status cli_parse_ids(int32_t **ids, size_t *n, const char *text, ox_err *err)
         if (len) {
             if (!ox_str_to_i64((ox_str){at, len}, &id) || id < 0 || id > INT32_MAX) {
                 ox_vec_deinit(&v);
-                return OX_FAIL(err, OX_BAD_ARGUMENT, "expected token ids such as 1,2,3, found '%.*s'",
+                return OX_FAIL(err, OX_BAD_ARGUMENT,
+                               "expected token ids such as 1,2,3, found '%.*s'",
                                (int)(len < 40 ? len : 40), at);
             }
             if (!ox_vec_push(&v, (int32_t)id)) {

@@ -24,12 +24,12 @@ typedef struct ox_model_options {
     const char *backend;  /* "native" (default) or "ort" */
     const char *device;   /* "auto" (default), "cpu", "cuda", "cuda:N" */
     const char *numerics; /* "fast" (default), "faster" or "exact": docs/numerics.md */
-    const char *kv;       /* "f32", "f16", "bf16"; default: f16, or what the graph declares if f32 */
-    const char *quant;    /* safetensors only: "int4" (default) "int8" "f16" "bf16" "f32" "keep" */
-    int32_t quant_block;  /* 16 to 256; 0: 32 */
-    int32_t quant_asym;   /* 1: with zero points */
-    int32_t head_bits;    /* 4, 8, 16; 0: 8 */
-    int32_t text_only;    /* 1: tokenizer and template only, no weights are prepared */
+    const char *kv;      /* "f32", "f16", "bf16"; default: f16, or what the graph declares if f32 */
+    const char *quant;   /* safetensors only: "int4" (default) "int8" "f16" "bf16" "f32" "keep" */
+    int32_t quant_block; /* 16 to 256; 0: 32 */
+    int32_t quant_asym;  /* 1: with zero points */
+    int32_t head_bits;   /* 4, 8, 16; 0: 8 */
+    int32_t text_only;   /* 1: tokenizer and template only, no weights are prepared */
     ox_progress_fn *progress;
     void *progress_user;
 } ox_model_options;

@@ -1,5 +1,5 @@
-/* ox_experimental.h - views into the engine for tools: plans, kernel rows, model reports. May change
- * with any release. */
+/* ox_experimental.h - views into the engine for tools: plans, kernel rows, model reports. May
+ * change with any release. */
 #ifndef OXGEN_EXPERIMENTAL_H
 #define OXGEN_EXPERIMENTAL_H
 #include "oxgen/oxgen.h"
@@ -18,8 +18,8 @@ OX_API ox_status ox_inspect_json(const char *path, int32_t with_graph, char **js
 /* Kernel rows. */
 typedef struct ox_kernel_report {
     const char *family, *row, *device;
-    uint32_t needs;    /* feature bits */
-    int32_t runs_here; /* this machine, after OXGEN_CPU */
+    uint32_t needs;        /* feature bits */
+    int32_t runs_here;     /* this machine, after OXGEN_CPU */
     const char *tolerance; /* "exact", "round", "sum" */
 } ox_kernel_report;
 OX_API size_t ox_kernel_count(void);
@@ -37,16 +37,17 @@ typedef struct ox_model_cost {
 } ox_model_cost;
 OX_API ox_status ox_model_cost_of(const ox_model *m, ox_model_cost *out, ox_err *err);
 
-/* Roofs, measured now: bytes a second of a read of `bytes` with n_threads; int8 operations a second. */
+/* Roofs, measured now: bytes a second of a read of `bytes` with n_threads; int8 operations a
+ * second. */
 OX_API ox_status ox_roof_read(size_t bytes, int32_t n_threads, double seconds, double *bytes_per_s,
                               ox_err *err);
 OX_API ox_status ox_roof_int8(int32_t n_threads, double seconds, double *ops_per_s, ox_err *err);
 
 /* One micro-benchmark: rows of specs by name; run() is timed by the caller. */
 typedef struct ox_micro {
-    const char *name;  /* "matmul/small_f32_threads=1/1x256x256" */
-    const char *unit;  /* what `work` counts: "bytes", "flop", "tokens" … */
-    double work;       /* per run */
+    const char *name;   /* "matmul/small_f32_threads=1/1x256x256" */
+    const char *unit;   /* what `work` counts: "bytes", "flop", "tokens" … */
+    double work;        /* per run */
     const char *absent; /* NULL, or why the part does not exist yet */
 } ox_micro;
 OX_API size_t ox_micro_count(void);

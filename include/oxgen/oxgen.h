@@ -17,8 +17,8 @@ OX_API const char *ox_version(void); /* "0.1.0" */
 
 /* Why a generation ended. */
 typedef enum ox_finish {
-    OX_FINISH_STOP,        /* end-of-text token */
-    OX_FINISH_LENGTH,      /* max_new tokens or the context is full */
+    OX_FINISH_STOP,   /* end-of-text token */
+    OX_FINISH_LENGTH, /* max_new tokens or the context is full */
     OX_FINISH_STOP_STRING,
     OX_FINISH_CANCELLED,
 } ox_finish;
@@ -39,9 +39,11 @@ typedef struct ox_generate_options {
 
 OX_API void ox_generate_options_init(ox_generate_options *o);
 /* Continues a session that holds a prompt. New tokens end up in the session's history. */
-OX_API ox_status ox_generate(ox_session *s, const ox_generate_options *o, ox_finish *why, ox_err *err);
+OX_API ox_status ox_generate(ox_session *s, const ox_generate_options *o, ox_finish *why,
+                             ox_err *err);
 
-/* --- plain ONNX graphs: named tensors in, named tensors out ------------------------------------ */
+/* --- plain ONNX graphs: named tensors in, named tensors out ------------------------------------
+ */
 
 typedef struct ox_graph_run ox_graph_run;
 
@@ -67,24 +69,26 @@ OX_API void ox_graph_run_close(ox_graph_run **g);
 /* Reads a .npy file or a serialized TensorProto (.pb) into memory that ox_array_free gives back. */
 OX_API ox_status ox_array_read(ox_array *out, const char *name, const char *path, ox_err *err);
 OX_API ox_status ox_array_write(const ox_array *a, const char *npy_path, ox_err *err);
-OX_API void ox_array_free(ox_array *a); /* only what ox_array_read filled */
+OX_API void ox_array_free(ox_array *a);               /* only what ox_array_read filled */
 OX_API const char *ox_array_type_name(int32_t dtype); /* "float32" */
 
-/* --- checkpoints to ORT-GenAI folders ----------------------------------------------------------- */
+/* --- checkpoints to ORT-GenAI folders -----------------------------------------------------------
+ */
 
 typedef struct ox_convert_options {
     uint32_t struct_size;
-    const char *quant; /* "keep" (default for .gguf) "int4" (default for safetensors) "int8" "f16" … */
+    const char
+        *quant; /* "keep" (default for .gguf) "int4" (default for safetensors) "int8" "f16" … */
     int32_t block, asym, head_bits, accuracy, dry_run; /* 0: 32, no, 8, (-1: 4), no */
-    const char *io; /* "f32" (default) "f16" "bf16" */
+    const char *io;                                    /* "f32" (default) "f16" "bf16" */
     ox_progress_fn *progress;
     void *user;
 } ox_convert_options;
 
 OX_API void ox_convert_options_init(ox_convert_options *o);
 /* *report (freed with ox_release) says per tensor what was chosen and whether it is exact. */
-OX_API ox_status ox_convert(const char *src, const char *dir, const ox_convert_options *o, char **report,
-                            ox_err *err);
+OX_API ox_status ox_convert(const char *src, const char *dir, const ox_convert_options *o,
+                            char **report, ox_err *err);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* sampler.h - from logits to a token. Greedy is temperature 0: the highest logit, ties to the lowest
- * id. A sampled token = arg-max over the kept set of logit/temperature + Gumbel(Philox(seed,
+/* sampler.h - from logits to a token. Greedy is temperature 0: the highest logit, ties to the
+ * lowest id. A sampled token = arg-max over the kept set of logit/temperature + Gumbel(Philox(seed,
  * position, id)). One owner; give it every token of the sequence so that penalties can count. */
 #ifndef OXGEN_SAMPLER_H
 #define OXGEN_SAMPLER_H
@@ -31,8 +31,10 @@ typedef struct ox_sampler_options {
     uint64_t seed;
     const ox_logit_bias *bias; /* [n_bias] */
     size_t n_bias;
-    const char *order; /* comma-separated names; NULL: "penalties,bias,top_k,top_p,min_p,temperature" */
-    const int32_t *suppress; /* [n_suppress] ids never chosen (for instance to ignore end of text) */
+    const char
+        *order; /* comma-separated names; NULL: "penalties,bias,top_k,top_p,min_p,temperature" */
+    const int32_t
+        *suppress; /* [n_suppress] ids never chosen (for instance to ignore end of text) */
     size_t n_suppress;
 } ox_sampler_options;
 
@@ -45,10 +47,11 @@ OX_API void ox_sampler_rewind(ox_sampler *s, size_t n_tokens); /* keeps the firs
 /* logits [n] are not changed. position = index the new token will have in its sequence. */
 OX_API ox_status ox_sampler_pick(ox_sampler *s, const float *logits, size_t n, uint64_t position,
                                  int32_t *id, ox_err *err);
-/* log-softmax of the raw logits: the chosen id's value and the k best (descending, ties to the lower
- * id); margin = first minus second logit. ids, values: [k]. */
-OX_API ox_status ox_logprobs(const float *logits, size_t n, int32_t chosen, size_t k, float *chosen_lp,
-                             int32_t *ids, float *values, float *margin, ox_err *err);
+/* log-softmax of the raw logits: the chosen id's value and the k best (descending, ties to the
+ * lower id); margin = first minus second logit. ids, values: [k]. */
+OX_API ox_status ox_logprobs(const float *logits, size_t n, int32_t chosen, size_t k,
+                             float *chosen_lp, int32_t *ids, float *values, float *margin,
+                             ox_err *err);
 
 #ifdef __cplusplus
 }

@@ -22,9 +22,11 @@ OX_API ox_status ox_session_append(ox_session *s, const int32_t *ids, size_t n, 
 /* Logits [vocab] after the last token; owned by the session, valid until its next call. NULL before
  * the first append. */
 OX_API const float *ox_session_logits(const ox_session *s);
-/* One token for each of n sessions of the same model, computed together; each session then holds its
- * own logits. A session's result does not depend on who shares the step. n <= 64, all different. */
-OX_API ox_status ox_sessions_step(ox_session *const *sessions, const int32_t *ids, size_t n, ox_err *err);
+/* One token for each of n sessions of the same model, computed together; each session then holds
+ * its own logits. A session's result does not depend on who shares the step. n <= 64, all
+ * different. */
+OX_API ox_status ox_sessions_step(ox_session *const *sessions, const int32_t *ids, size_t n,
+                                  ox_err *err);
 OX_API size_t ox_session_length(const ox_session *s);
 OX_API const int32_t *ox_session_ids(const ox_session *s);
 /* Keeps the first n tokens. Logits are gone until the next append. */
@@ -33,14 +35,15 @@ OX_API ox_status ox_session_rewind(ox_session *s, size_t n, ox_err *err);
 OX_API ox_status ox_session_fork(ox_session **out, const ox_session *s, ox_err *err);
 /* Makes the session hold exactly ids[0..n): keeps the longest common prefix, appends the rest. At
  * least the last token is run again so that logits exist. *n_reused may be NULL. */
-OX_API ox_status ox_session_sync(ox_session *s, const int32_t *ids, size_t n, ox_progress_fn *progress,
-                                 void *user, size_t *n_reused, ox_err *err);
+OX_API ox_status ox_session_sync(ox_session *s, const int32_t *ids, size_t n,
+                                 ox_progress_fn *progress, void *user, size_t *n_reused,
+                                 ox_err *err);
 /* Logits of every position of ids (a fresh run), row by row through the callback. */
 typedef ox_status ox_logits_fn(void *user, size_t position, const float *logits, size_t vocab);
 OX_API ox_status ox_session_all_logits(ox_session *s, const int32_t *ids, size_t n, size_t chunk,
                                        ox_logits_fn *fn, void *user, ox_err *err);
-/* ox_logprobs of the logits the session holds; inside ox_generate's callback those that id was chosen
- * from. */
+/* ox_logprobs of the logits the session holds; inside ox_generate's callback those that id was
+ * chosen from. */
 OX_API ox_status ox_session_logprobs(const ox_session *s, int32_t id, size_t k, float *logprob,
                                      int32_t *ids, float *values, float *margin, ox_err *err);
 OX_API uint64_t ox_session_kv_bytes(const ox_session *s);

@@ -37,12 +37,18 @@ enum { OX_ERR_MAX = 1024 };
 /* A report the caller owns. Zero it once (OX_ERR_INIT); the first failure fills it and stays.
  * msg is one sentence: what failed, which thing by name, what was expected, what to do. */
 typedef struct ox_err {
-    ox_status   status;
+    ox_status status;
     const char *where; /* function that failed first; static storage */
-    char        msg[OX_ERR_MAX];
+    char msg[OX_ERR_MAX];
 } ox_err;
 
-#define OX_ERR_INIT {OX_OK, 0, {0}}
+#define OX_ERR_INIT                                                                                \
+    {                                                                                              \
+        OX_OK, 0,                                                                                  \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
 
 /* The text of a status, static storage; "unknown status" for a value not in the list. */
 OX_API const char *ox_status_text(ox_status st);

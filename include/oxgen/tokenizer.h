@@ -20,27 +20,32 @@ enum {
 OX_API ox_status ox_model_encode(const ox_model *m, const char *text, size_t n, uint32_t flags,
                                  int32_t **ids, size_t *n_ids, ox_err *err);
 /* ids to UTF-8 text, NUL-terminated. Ids outside the vocabulary are OX_BAD_ARGUMENT. */
-OX_API ox_status ox_model_decode(const ox_model *m, const int32_t *ids, size_t n_ids, uint32_t flags,
-                                 char **text, size_t *n, ox_err *err);
-/* The piece of one id as the vocabulary writes it, NUL-terminated, owned by the model; NULL = none. */
+OX_API ox_status ox_model_decode(const ox_model *m, const int32_t *ids, size_t n_ids,
+                                 uint32_t flags, char **text, size_t *n, ox_err *err);
+/* The piece of one id as the vocabulary writes it, NUL-terminated, owned by the model; NULL = none.
+ */
 OX_API const char *ox_model_piece(const ox_model *m, int32_t id, size_t *n);
 
 /* Renders the chat template. messages_json is an array of {"role","content",…}; tools_json an array
  * or NULL; vars_json an object of further variables or NULL. Without a template the contents are
  * joined as they are ("no chat template means raw"). */
-OX_API ox_status ox_model_template(const ox_model *m, const char *messages_json, const char *tools_json,
-                                   const char *vars_json, int32_t add_generation_prompt, char **text,
-                                   size_t *n, ox_err *err);
-/* Renders and encodes: control tokens written by the template count, those inside messages do not. */
-OX_API ox_status ox_model_chat_ids(const ox_model *m, const char *messages_json, const char *tools_json,
-                                   const char *vars_json, int32_t add_generation_prompt, int32_t **ids,
-                                   size_t *n_ids, ox_err *err);
+OX_API ox_status ox_model_template(const ox_model *m, const char *messages_json,
+                                   const char *tools_json, const char *vars_json,
+                                   int32_t add_generation_prompt, char **text, size_t *n,
+                                   ox_err *err);
+/* Renders and encodes: control tokens written by the template count, those inside messages do not.
+ */
+OX_API ox_status ox_model_chat_ids(const ox_model *m, const char *messages_json,
+                                   const char *tools_json, const char *vars_json,
+                                   int32_t add_generation_prompt, int32_t **ids, size_t *n_ids,
+                                   ox_err *err);
 
 /* Streaming: bytes come out as soon as they are whole characters. One owner. */
 typedef struct ox_stream_text ox_stream_text;
 /* stops: n_stops strings that end the text; NULL = none. */
-OX_API ox_status ox_stream_text_open(ox_stream_text **out, const ox_model *m, const char *const *stops,
-                                     size_t n_stops, int32_t show_special, ox_err *err);
+OX_API ox_status ox_stream_text_open(ox_stream_text **out, const ox_model *m,
+                                     const char *const *stops, size_t n_stops, int32_t show_special,
+                                     ox_err *err);
 /* Feeds one id; *text (owned by the stream, valid until the next call) is what may be shown now.
  * *stopped becomes 1 when a stop string was completed: nothing after it is shown. */
 OX_API ox_status ox_stream_text_feed(ox_stream_text *s, int32_t id, const char **text, size_t *n,

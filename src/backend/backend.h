@@ -14,10 +14,10 @@ typedef struct ox_backend_ops {
     const char *name; /* "cpu" */
     /* Picks kernel rows for one call and keeps what it needs in call->bound. */
     ox_status (*bind)(ox_backend *b, ox_call *call, const ox_buffer *buffers, ox_err *err);
-    /* Packs the weights of all bound calls; drop(user, data, bytes) is told when source bytes are no
-     * longer needed. */
-    ox_status (*prepare)(ox_backend *b, ox_call *calls, size_t n, ox_prepare_fn *progress, void *user,
-                         void (*drop)(void *user, const ox_weight *w), ox_err *err);
+    /* Packs the weights of all bound calls; drop(user, data, bytes) is told when source bytes are
+     * no longer needed. */
+    ox_status (*prepare)(ox_backend *b, ox_call *calls, size_t n, ox_prepare_fn *progress,
+                         void *user, void (*drop)(void *user, const ox_weight *w), ox_err *err);
     void (*unbind)(ox_backend *b, ox_call *call);
     size_t (*buffer_bytes)(const ox_backend *b, const ox_buffer *buffer, size_t rows);
     /* Runs the calls over arena memory; offsets[i] is where buffer i starts. Cannot fail. */

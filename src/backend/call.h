@@ -19,11 +19,11 @@ typedef struct ox_buffer_id {
 } ox_buffer_id;
 
 typedef struct ox_buffer {
-    int32_t width;       /* floats a row */
-    int32_t quant_block; /* 0: float rows; else the int8 form of kernel/quantize with this block */
-    int32_t quant_bits;  /* code width its reader has (decides the byte order), quantised only */
+    int32_t width;        /* floats a row */
+    int32_t quant_block;  /* 0: float rows; else the int8 form of kernel/quantize with this block */
+    int32_t quant_bits;   /* code width its reader has (decides the byte order), quantised only */
     int32_t quant_planes; /* 1: 8-bit activations, 2: 16-bit in two planes; quantised only */
-    bool wanted;         /* rows = the rows whose logits are wanted, not all of the step's */
+    bool wanted;          /* rows = the rows whose logits are wanted, not all of the step's */
     int32_t first_call, last_call; /* lifetime: calls while planning, barrier intervals after */
 } ox_buffer;
 
@@ -67,19 +67,19 @@ typedef struct ox_call {
     const ox_weight *weights[OX_CALL_WEIGHTS];
     const ox_weight *biases[OX_CALL_WEIGHTS]; /* NULL where a weight has none */
     bool pairs;
-    bool wanted;  /* works on the wanted rows */
-    bool barrier; /* the team meets before this call */
-    const char *phase; /* name of the phase row that made it */
+    bool wanted;                      /* works on the wanted rows */
+    bool barrier;                     /* the team meets before this call */
+    const char *phase;                /* name of the phase row that made it */
     const char *rows[OX_CLASS_COUNT]; /* kernel row bound per class, for printing */
-    void *bound;       /* the backend's own */
+    void *bound;                      /* the backend's own */
 } ox_call;
 
 /* Written by exec/ before each step; kernels only read it. */
 typedef struct ox_step {
     int32_t rows;
-    const int32_t *ids; /* [rows], each inside the vocabulary */
-    const int32_t *pos; /* [rows] absolute positions */
-    const int32_t *seq; /* [rows] sequence of each row; NULL = 0 */
+    const int32_t *ids;         /* [rows], each inside the vocabulary */
+    const int32_t *pos;         /* [rows] absolute positions */
+    const int32_t *seq;         /* [rows] sequence of each row; NULL = 0 */
     void *const *const *tables; /* [n_seq] page tables */
     int32_t total;              /* longest total length of the step's sequences */
     int32_t n_wanted;

@@ -8,7 +8,10 @@ typedef struct ox_arena {
     size_t used_bytes;          /* sum of all requests, for limits and reports */
 } ox_arena;
 
-#define OX_ARENA_INIT {0, 0}
+#define OX_ARENA_INIT                                                                              \
+    {                                                                                              \
+        0, 0                                                                                       \
+    }
 
 /* Zeroed, aligned to 16 bytes, valid until ox_arena_deinit. NULL when memory is short. */
 void *ox_arena_take(ox_arena *a, size_t size);

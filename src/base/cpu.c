@@ -26,7 +26,8 @@ static unsigned detect(void)
 {
     unsigned a, b, c, d, have = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
-    const unsigned need1 = (1u << 12) | (1u << 27) | (1u << 28) | (1u << 29); /* FMA OSXSAVE AVX F16C */
+    const unsigned need1 =
+        (1u << 12) | (1u << 27) | (1u << 28) | (1u << 29); /* FMA OSXSAVE AVX F16C */
     if ((c & need1) != need1) return 0;
     const unsigned long long x = xcr0();
     if ((x & 6) != 6) return 0;

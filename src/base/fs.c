@@ -39,8 +39,7 @@ ox_status ox_mapping_open(ox_mapping *out, const char *path, ox_err *err)
     if (out->n) {
         void *p = mmap(NULL, out->n, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED) {
-            st = OX_FAIL(err, OX_IO, "%s: cannot map %zu bytes: %s", path, out->n,
-                         strerror(errno));
+            st = OX_FAIL(err, OX_IO, "%s: cannot map %zu bytes: %s", path, out->n, strerror(errno));
             goto fail;
         }
         out->bytes = p;
@@ -138,8 +137,8 @@ ox_status ox_path_beneath(char **path, const char *dir, ox_str name, ox_err *err
     ox_status st = OX_OK;
 
     *path = NULL;
-    bool bad = !name.n || name.p[0] == '/' || memchr(name.p, 0, name.n) ||
-               memchr(name.p, '\\', name.n);
+    bool bad =
+        !name.n || name.p[0] == '/' || memchr(name.p, 0, name.n) || memchr(name.p, '\\', name.n);
     for (size_t i = 0; !bad && i < name.n;) {
         size_t j = i;
         while (j < name.n && name.p[j] != '/')

@@ -65,8 +65,8 @@ void *ox_pages_alloc(size_t size)
     }
     /* Map one huge page more, then trim both ends so that the block starts on a huge page. */
     const size_t len = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    char *raw = mmap(NULL, len + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                     -1, 0);
+    char *raw =
+        mmap(NULL, len + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (raw == MAP_FAILED) return NULL;
     const size_t head = (HUGE_PAGE - (uintptr_t)raw % HUGE_PAGE) % HUGE_PAGE;
     if (head) munmap(raw, head);

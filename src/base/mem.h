@@ -9,9 +9,9 @@
 
 /* Memory aligned to 16 bytes; size 0 gives a valid pointer. Owned by the caller, see ox_free. */
 void *ox_alloc(size_t size);
-void *ox_calloc(size_t n, size_t size); /* zeroed, overflow-checked */
-void *ox_realloc(void *p, size_t size); /* on failure p stays valid */
-void ox_free(void *p);                  /* NULL allowed */
+void *ox_calloc(size_t n, size_t size);     /* zeroed, overflow-checked */
+void *ox_realloc(void *p, size_t size);     /* on failure p stays valid */
+void ox_free(void *p);                      /* NULL allowed */
 char *ox_strdup_n(const char *s, size_t n); /* NUL-terminated copy, owned by the caller */
 
 /* Zeroed memory aligned to 64 bytes for operands of kernels (2 MiB and huge pages when large).

@@ -1,10 +1,10 @@
 /* SHA-256 against the examples of FIPS 180-4 and every split of a message. */
 #include "base/sha256.h"
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
 
 static void digest(const char *text, size_t split, char hex[65])
 {
@@ -27,7 +27,8 @@ static void known_messages(void **state)
     assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     for (size_t i = 0; i <= strlen(two_blocks); i++) {
         digest(two_blocks, i, hex);
-        assert_string_equal(hex, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+        assert_string_equal(hex,
+                            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
     }
 }
 

@@ -80,8 +80,8 @@ static void futex_wake_all(atomic_uint *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* Waits until *word leaves `seen`: spins for a while, then parks, so that a worker whose partner was
- * preempted gives its CPU away instead of burning it. */
+/* Waits until *word leaves `seen`: spins for a while, then parks, so that a worker whose partner
+ * was preempted gives its CPU away instead of burning it. */
 static void wait_change(ox_team *t, atomic_uint *word, unsigned seen)
 {
     for (int i = 0; i < t->spins; i++) {
@@ -191,8 +191,8 @@ void ox_team_run(ox_team *t, ox_team_fn *fn, void *user)
     atomic_store_explicit(&t->done, 0, memory_order_relaxed);
     start_job(t);
     fn(user, 0, t->n_workers);
-    for (unsigned n; (n = atomic_load_explicit(&t->done, memory_order_acquire)) !=
-                     (unsigned)t->n_workers - 1;)
+    for (unsigned n;
+         (n = atomic_load_explicit(&t->done, memory_order_acquire)) != (unsigned)t->n_workers - 1;)
         wait_change(t, &t->done, n);
     denormals_restore(mode);
 }

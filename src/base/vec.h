@@ -28,8 +28,7 @@ static inline bool ox_vec_grow(void **p, size_t *cap, size_t need, size_t item)
     return true;
 }
 
-#define ox_vec_reserve(v, need)                                                                    \
-    ox_vec_grow((void **)&(v)->p, &(v)->cap, (need), sizeof(*(v)->p))
+#define ox_vec_reserve(v, need) ox_vec_grow((void **)&(v)->p, &(v)->cap, (need), sizeof(*(v)->p))
 #define ox_vec_push(v, ...)                                                                        \
     (ox_vec_reserve((v), (v)->n + 1) ? ((v)->p[(v)->n++] = (__VA_ARGS__), true) : false)
 #define ox_vec_deinit(v) (ox_free((v)->p), (v)->p = NULL, (v)->n = (v)->cap = 0)

@@ -11,7 +11,8 @@ static ox_status read_tensor(ox_tensor *t, ox_arena *arena, const char *path, ox
 {
     ox_buf bytes = {0};
     ox_onnx_tensor pb;
-    if (!ox_str_ends(ox_str_of(path), OX_STR(".pb"))) return ox_npy_read(t, arena, path, MAX_FILE, err);
+    if (!ox_str_ends(ox_str_of(path), OX_STR(".pb")))
+        return ox_npy_read(t, arena, path, MAX_FILE, err);
     ox_status st = ox_file_read(&bytes, path, MAX_FILE, err);
     /* The tensor may view the bytes: they move into the arena first. */
     char *kept = st ? NULL : ox_arena_copy(arena, bytes.p ? bytes.p : "", bytes.n);
@@ -40,8 +41,8 @@ ox_status ox_array_read(ox_array *out, const char *name, const char *path, ox_er
         ox_free(kept);
     } else {
         if (bytes) memcpy(copy, t.data, bytes);
-        *out = (ox_array){.name = kept, .dtype = (int32_t)t.dtype, .rank = t.rank, .data = copy,
-                          .bytes = bytes};
+        *out = (ox_array){
+            .name = kept, .dtype = (int32_t)t.dtype, .rank = t.rank, .data = copy, .bytes = bytes};
         memcpy(out->dims, t.dims, sizeof(out->dims));
     }
     ox_arena_deinit(&arena);
@@ -50,7 +51,8 @@ ox_status ox_array_read(ox_array *out, const char *name, const char *path, ox_er
 
 ox_status ox_array_write(const ox_array *a, const char *npy_path, ox_err *err)
 {
-    ox_tensor t = {.dtype = (ox_dtype)a->dtype, .rank = a->rank, .data = (void *)(uintptr_t)a->data};
+    ox_tensor t = {
+        .dtype = (ox_dtype)a->dtype, .rank = a->rank, .data = (void *)(uintptr_t)a->data};
     memcpy(t.dims, a->dims, sizeof(t.dims));
     return ox_npy_write(npy_path, &t, err);
 }

@@ -36,7 +36,8 @@ static ox_status read_options(ox_export_options *eo, const ox_convert_options *o
     const char *quant = o->quant ? o->quant : is_gguf ? "keep" : "int4";
     if (!ox_quant_kind_of(ox_str_of(quant), &eo->quant.kind))
         return OX_FAIL(err, OX_BAD_ARGUMENT,
-                       "--quant %s is not known; expected keep, int4, int8, f16, bf16 or f32", quant);
+                       "--quant %s is not known; expected keep, int4, int8, f16, bf16 or f32",
+                       quant);
     if (o->block) eo->quant.block = o->block;
     if (o->head_bits) eo->quant.head_bits = o->head_bits;
     eo->quant.asym = o->asym != 0;
@@ -46,8 +47,8 @@ static ox_status read_options(ox_export_options *eo, const ox_convert_options *o
     return ox_quant_choice_check(&eo->quant, err);
 }
 
-ox_status ox_convert(const char *src, const char *dir, const ox_convert_options *options, char **report,
-                     ox_err *err)
+ox_status ox_convert(const char *src, const char *dir, const ox_convert_options *options,
+                     char **report, ox_err *err)
 {
     ox_convert_options o;
     ox_export_options eo = OX_EXPORT_OPTIONS_INIT;

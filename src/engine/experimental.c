@@ -17,7 +17,8 @@ ox_status ox_model_plan_text(const ox_model *m, char **text, ox_err *err)
 {
     ox_buf b = {0};
     if (!m->plan)
-        return OX_FAIL(err, OX_UNSUPPORTED, "the graph runs operator by operator: there is no plan");
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "the graph runs operator by operator: there is no plan");
     ox_opt_report_print(&m->opt, &b);
     ox_plan_print(m->plan, &b);
     return hand_over(&b, text, err);
@@ -27,7 +28,8 @@ ox_status ox_model_cost_of(const ox_model *m, ox_model_cost *out, ox_err *err)
 {
     *out = (ox_model_cost){0};
     if (!m->plan)
-        return OX_FAIL(err, OX_UNSUPPORTED, "the graph runs operator by operator: its cost is unknown");
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "the graph runs operator by operator: its cost is unknown");
     for (size_t i = 0; i < m->plan->calls.n; i++) {
         const ox_call *c = &m->plan->calls.p[i];
         for (int32_t k = 0; k < c->n_weights; k++) {

@@ -75,7 +75,8 @@ static ox_status loop(generation *g, ox_finish *why, ox_err *err)
     for (int64_t i = 0; i < most && s->ids.n < (size_t)m->context; i++) {
         int32_t id;
         bool done = false;
-        OX_TRY(ox_sampler_pick(g->sampler, s->logits, (size_t)ox_model_vocab(m), s->ids.n, &id, err));
+        OX_TRY(
+            ox_sampler_pick(g->sampler, s->logits, (size_t)ox_model_vocab(m), s->ids.n, &id, err));
         if (ox_model_is_eos(m, id) && !g->o->ignore_eos) {
             *why = OX_FINISH_STOP;
             return OX_OK;
@@ -88,12 +89,14 @@ static ox_status loop(generation *g, ox_finish *why, ox_err *err)
     return OX_OK;
 }
 
-ox_status ox_generate(ox_session *s, const ox_generate_options *options, ox_finish *why, ox_err *err)
+ox_status ox_generate(ox_session *s, const ox_generate_options *options, ox_finish *why,
+                      ox_err *err)
 {
     ox_generate_options o;
     ox_finish ignored;
     ox_generate_options_init(&o);
-    if (options) memcpy(&o, options, options->struct_size < sizeof(o) ? options->struct_size : sizeof(o));
+    if (options)
+        memcpy(&o, options, options->struct_size < sizeof(o) ? options->struct_size : sizeof(o));
     if (!s->has_logits)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "the session holds no prompt; append one first");
     generation g = {.s = s, .o = &o};

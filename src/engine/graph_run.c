@@ -62,7 +62,8 @@ const char *ox_graph_run_input(const ox_graph_run *g, size_t i)
 
 const char *ox_graph_run_output(const ox_graph_run *g, size_t i)
 {
-    return i < g->graph->outputs.n ? ox_graph_value(g->graph, g->graph->outputs.p[i])->name.p : NULL;
+    return i < g->graph->outputs.n ? ox_graph_value(g->graph, g->graph->outputs.p[i])->name.p
+                                   : NULL;
 }
 
 static ox_status read_array(ox_run_input *in, const ox_array *a, ox_err *err)
@@ -72,8 +73,8 @@ static ox_status read_array(ox_run_input *in, const ox_array *a, ox_err *err)
     in->name = ox_str_of(a->name);
     in->kind = OX_RT_TENSOR;
     if (a->rank < 0 || a->rank > OX_RANK_MAX)
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "input %s: rank %d, expected 0 to %d", a->name, a->rank,
-                       OX_RANK_MAX);
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "input %s: rank %d, expected 0 to %d", a->name,
+                       a->rank, OX_RANK_MAX);
     in->t.dtype = (ox_dtype)a->dtype;
     in->t.rank = a->rank;
     memcpy(in->t.dims, a->dims, sizeof(in->t.dims));
@@ -88,13 +89,14 @@ static ox_status write_array(ox_array *a, const char *name, const ox_rt_value *v
 {
     if (v->kind != OX_RT_TENSOR)
         return OX_FAIL(err, OX_UNSUPPORTED, "output %s is not a tensor", name);
-    *a = (ox_array){.name = name, .dtype = (int32_t)v->t.dtype, .rank = v->t.rank, .data = v->t.data};
+    *a = (ox_array){
+        .name = name, .dtype = (int32_t)v->t.dtype, .rank = v->t.rank, .data = v->t.data};
     memcpy(a->dims, v->t.dims, sizeof(a->dims));
     return ox_tensor_bytes(&v->t, &a->bytes) ? OX_OK : OX_FAIL(err, OX_LIMIT, "output %s", name);
 }
 
-ox_status ox_graph_run_once(ox_graph_run *g, const ox_array *inputs, size_t n_inputs, ox_array *outputs,
-                            ox_err *err)
+ox_status ox_graph_run_once(ox_graph_run *g, const ox_array *inputs, size_t n_inputs,
+                            ox_array *outputs, ox_err *err)
 {
     ox_status st = OX_OK;
     ox_run_input *in = ox_calloc(n_inputs, sizeof(*in));
@@ -104,7 +106,8 @@ ox_status ox_graph_run_once(ox_graph_run *g, const ox_array *inputs, size_t n_in
     ox_run_results_close(&g->results);
     OX_TRY_GOTO(ox_graph_eval(&g->results, g->graph, in, n_inputs, NULL, 0, NULL, err));
     for (size_t i = 0; i < g->results->n; i++)
-        OX_TRY_GOTO(write_array(&outputs[i], ox_graph_run_output(g, i), g->results->values[i], err));
+        OX_TRY_GOTO(
+            write_array(&outputs[i], ox_graph_run_output(g, i), g->results->values[i], err));
 fail:
     ox_free(in);
     return st;

@@ -1,5 +1,5 @@
-/* inspect.c - what a MODEL's files hold, as one JSON object: files, ports, operators, weights, cache,
- * context, and what each backend says. Nothing is packed or run. */
+/* inspect.c - what a MODEL's files hold, as one JSON object: files, ports, operators, weights,
+ * cache, context, and what each backend says. Nothing is packed or run. */
 #include "base/json.h"
 #include "engine/engine_internal.h"
 #include "ops/op.h"
@@ -159,8 +159,10 @@ static ox_status put_weights(ox_json_writer *w, const ox_graph *g, ox_err *err)
 
 static void put_facts(ox_json_writer *w, const ox_source *s)
 {
-    static const char *const forms[] = {[OX_FORM_GENAI] = "ort-genai", [OX_FORM_ONNX] = "onnx",
-                                        [OX_FORM_GGUF] = "gguf", [OX_FORM_SAFETENSORS] = "safetensors"};
+    static const char *const forms[] = {[OX_FORM_GENAI] = "ort-genai",
+                                        [OX_FORM_ONNX] = "onnx",
+                                        [OX_FORM_GGUF] = "gguf",
+                                        [OX_FORM_SAFETENSORS] = "safetensors"};
     const ox_facts *f = &s->facts;
     ox_json_put_key(w, "model");
     ox_json_put_z(w, s->path);
@@ -188,7 +190,8 @@ static int64_t kv_bytes(const ox_graph *g)
 {
     int64_t total = 0;
     for (size_t i = 0; i < g->caches.n; i++)
-        total += 2LL * g->caches.p[i].n_kv_heads * (g->caches.p[i].head_size + g->caches.p[i].v_head_size);
+        total += 2LL * g->caches.p[i].n_kv_heads *
+                 (g->caches.p[i].head_size + g->caches.p[i].v_head_size);
     return total;
 }
 
@@ -198,9 +201,9 @@ static ox_status put_backends(ox_json_writer *w, ox_source *s, ox_err *err)
     ox_err unsupported = OX_ERR_INIT;
     ox_buf said = {0};
     if (!ox_graph_is_terms(s->graph)) {
-        const ox_opt_ports ports = {s->in_ids,    s->in_mask,    s->in_positions,  s->in_past_k,
-                                    s->in_past_v, s->out_logits, s->out_present_k, s->out_present_v,
-                                    s->facts.context_length};
+        const ox_opt_ports ports = {s->in_ids,        s->in_mask,       s->in_positions,
+                                    s->in_past_k,     s->in_past_v,     s->out_logits,
+                                    s->out_present_k, s->out_present_v, s->facts.context_length};
         OX_TRY(ox_opt_run(s->graph, &ports, &s->arena, &opt, err));
     }
     if (opt.is_terms)
@@ -254,7 +257,8 @@ ox_status ox_inspect_json(const char *path, int32_t with_graph, char **json, ox_
     ox_json_end_object(&w);
     ox_buf_put_c(&out, '\n');
     ox_source_close(&s);
-    if (!st && (out.failed || graph.failed)) st = OX_FAIL(err, OX_NO_MEMORY, "no memory for a report");
+    if (!st && (out.failed || graph.failed))
+        st = OX_FAIL(err, OX_NO_MEMORY, "no memory for a report");
     ox_buf_deinit(&graph);
     if (st) {
         ox_buf_deinit(&out);

@@ -65,7 +65,8 @@ static ox_status find_ports(ox_interp *p, ox_err *err)
     ox_source *s = p->source;
     int gap = 0;
     for (int layer = 0; layer < MAX_LAYERS && gap < MAX_GAP; layer++) {
-        const ox_str past[2] = {layer_name(s, s->in_past_k, layer), layer_name(s, s->in_past_v, layer)};
+        const ox_str past[2] = {layer_name(s, s->in_past_k, layer),
+                                layer_name(s, s->in_past_v, layer)};
         const ox_str present[2] = {layer_name(s, s->out_present_k, layer),
                                    layer_name(s, s->out_present_v, layer)};
         gap++;
@@ -98,7 +99,8 @@ ox_status ox_interp_open(ox_interp **out, ox_source *s, ox_err *err)
     if (logits->rank > 0 && logits->dims[logits->rank - 1] > 0)
         s->facts.vocab_size = logits->dims[logits->rank - 1];
     if (s->facts.vocab_size <= 0) {
-        st = OX_FAIL(err, OX_UNSUPPORTED, "the width of the logits is not stated by graph or config");
+        st = OX_FAIL(err, OX_UNSUPPORTED,
+                     "the width of the logits is not stated by graph or config");
         goto fail;
     }
     if (!ox_vec_push(&p->wanted, s->out_logits)) {
@@ -183,8 +185,8 @@ typedef struct step_ints {
     int64_t *ids, *mask, *pos; /* int64; narrowed in place when the graph wants int32 */
 } step_ints;
 
-static ox_status add_ints(ox_run_input *in, size_t *n_in, const ox_graph *g, ox_str name, int64_t *data,
-                          size_t n, ox_err *err)
+static ox_status add_ints(ox_run_input *in, size_t *n_in, const ox_graph *g, ox_str name,
+                          int64_t *data, size_t n, ox_err *err)
 {
     const ox_value_id id = name.n ? ox_graph_find(g, name) : OX_NO_VALUE;
     if (!ox_value_is(id) || ox_graph_value(g, id)->kind != OX_VALUE_INPUT) return OX_OK;
@@ -278,7 +280,8 @@ ox_status ox_interp_append(ox_interp *p, struct ox_interp_state *s, const int32_
     OX_TRY_GOTO(add_ints(in, &n_in, src->graph, src->in_mask, v.mask, total, err));
     OX_TRY_GOTO(add_ints(in, &n_in, src->graph, src->in_positions, v.pos, n, err));
     for (size_t i = 0; i < p->ports.n; i++)
-        in[n_in++] = (ox_run_input){.name = p->ports.p[i].past, .kind = OX_RT_TENSOR, .t = s->past[i]};
+        in[n_in++] =
+            (ox_run_input){.name = p->ports.p[i].past, .kind = OX_RT_TENSOR, .t = s->past[i]};
     OX_TRY_GOTO(ox_graph_eval(&results, src->graph, in, n_in, p->wanted.p, p->wanted.n, NULL, err));
     OX_TRY_GOTO(keep_presents(s, results, err));
     OX_TRY_GOTO(give_logits(p, results->values[0], n, s->n_positions, n_wanted, fn, user, err));

@@ -28,10 +28,11 @@ static ox_status check_options(const ox_model_options *o, ox_err *err)
         return OX_FAIL(err, OX_NO_DEVICE, "--device %s is not available in this build; use cpu",
                        o->device);
     if (o->numerics && !is_one_of(o->numerics, numerics))
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "--numerics %s is not known; expected fast, faster or exact",
-                       o->numerics);
+        return OX_FAIL(err, OX_BAD_ARGUMENT,
+                       "--numerics %s is not known; expected fast, faster or exact", o->numerics);
     if (o->kv && !is_one_of(o->kv, kv))
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "--kv %s is not known; expected f32, f16 or bf16", o->kv);
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--kv %s is not known; expected f32, f16 or bf16",
+                       o->kv);
     if (o->n_threads < 0 || o->n_threads > OX_TEAM_MAX)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "--threads %d: expected 1 to %d", o->n_threads,
                        OX_TEAM_MAX);
@@ -49,7 +50,8 @@ static ox_status pick_threads(int32_t *n, const ox_model_options *o, ox_err *err
         return OX_OK;
     }
     if (!ox_str_to_i64(ox_str_of(env), &v) || v < 1 || v > OX_TEAM_MAX)
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "OXGEN_THREADS=%s: expected 1 to %d", env, OX_TEAM_MAX);
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "OXGEN_THREADS=%s: expected 1 to %d", env,
+                       OX_TEAM_MAX);
     *n = (int32_t)v;
     return OX_OK;
 }
@@ -71,7 +73,8 @@ static ox_status copy_facts(ox_model *m, ox_err *err)
     if (s->max_length) ox_buf_printf(&b, ",\"max_length\":%d", s->max_length);
     ox_buf_put_z(&b, "}");
     m->search_json = b.p;
-    if (!m->type || !m->name || b.failed) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a model");
+    if (!m->type || !m->name || b.failed)
+        return OX_FAIL(err, OX_NO_MEMORY, "no memory for a model");
     return OX_OK;
 }
 
@@ -117,13 +120,16 @@ static bool on_prepare(void *user, uint64_t done, uint64_t total)
 
 static ox_dtype kv_type(const ox_model *m, const ox_model_options *o)
 {
-    if (o->kv) return !strcmp(o->kv, "f32") ? OX_DTYPE_F32 : !strcmp(o->kv, "f16") ? OX_DTYPE_F16
-                                                                                   : OX_DTYPE_BF16;
+    if (o->kv)
+        return !strcmp(o->kv, "f32")   ? OX_DTYPE_F32
+               : !strcmp(o->kv, "f16") ? OX_DTYPE_F16
+                                       : OX_DTYPE_BF16;
     if (o->numerics && !strcmp(o->numerics, "exact")) return OX_DTYPE_F32;
     const ox_graph *g = m->source->graph;
     const bool onnx = m->source->form == OX_FORM_GENAI || m->source->form == OX_FORM_ONNX;
     const ox_dtype declared = g->caches.n ? g->caches.p[0].dtype : OX_DTYPE_F16;
-    return onnx && (declared == OX_DTYPE_F32 || declared == OX_DTYPE_BF16) ? declared : OX_DTYPE_F16;
+    return onnx && (declared == OX_DTYPE_F32 || declared == OX_DTYPE_BF16) ? declared
+                                                                           : OX_DTYPE_F16;
 }
 
 /* Positions the rotary tables cover; 0 = no limit. */
@@ -162,8 +168,7 @@ static ox_numerics numerics_of(const ox_model_options *o)
 
 static ox_status open_plan(ox_model *m, const ox_model_options *o, ox_err *err)
 {
-    const ox_plan_options po = {.numerics = numerics_of(o),
-                                .switches = ox_env("OXGEN_PASSES")};
+    const ox_plan_options po = {.numerics = numerics_of(o), .switches = ox_env("OXGEN_PASSES")};
     loading lp = {m, o};
     const ox_graph *g = m->source->graph;
     OX_TRY(ox_backend_cpu_open(&m->backend, m->team, err));
@@ -180,30 +185,33 @@ static ox_status open_graph(ox_model *m, const ox_model_options *o, ox_err *err)
     OX_TRY(pick_threads(&m->n_threads, o, err));
     OX_TRY(ox_team_open(&m->team, m->n_threads, err));
     if (!ox_graph_is_terms(s->graph)) {
-        const ox_opt_ports ports = {s->in_ids,    s->in_mask,    s->in_positions,  s->in_past_k,
-                                    s->in_past_v, s->out_logits, s->out_present_k, s->out_present_v,
-                                    s->facts.context_length};
+        const ox_opt_ports ports = {s->in_ids,        s->in_mask,       s->in_positions,
+                                    s->in_past_k,     s->in_past_v,     s->out_logits,
+                                    s->out_present_k, s->out_present_v, s->facts.context_length};
         OX_TRY(ox_opt_run(s->graph, &ports, &s->arena, &m->opt, err));
     } else {
         m->opt.is_terms = true;
     }
     if (m->opt.is_terms) return open_plan(m, o, err);
     if (m->opt.n_remaining)
-        ox_source_warn(s, "node %.*s (%.*s) is not recognised (%s): the graph runs operator by "
-                          "operator, slowly",
+        ox_source_warn(s,
+                       "node %.*s (%.*s) is not recognised (%s): the graph runs operator by "
+                       "operator, slowly",
                        OX_STR_ARGS(m->opt.remaining[0].node),
                        OX_STR_ARGS(m->opt.remaining[0].op_type), m->opt.remaining[0].reason);
     return ox_interp_open(&m->interp, s, err);
 }
 
-ox_status ox_model_open(ox_model **out, const char *path, const ox_model_options *options, ox_err *err)
+ox_status ox_model_open(ox_model **out, const char *path, const ox_model_options *options,
+                        ox_err *err)
 {
     ox_status st = OX_OK;
     ox_model_options o;
 
     *out = NULL;
     ox_model_options_init(&o);
-    if (options) memcpy(&o, options, options->struct_size < sizeof(o) ? options->struct_size : sizeof(o));
+    if (options)
+        memcpy(&o, options, options->struct_size < sizeof(o) ? options->struct_size : sizeof(o));
     OX_TRY(check_options(&o, err));
     ox_model *m = ox_calloc(1, sizeof(*m));
     if (!m) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a model");

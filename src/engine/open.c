@@ -1,4 +1,5 @@
-/* open.c - recognises which of the five forms MODEL is and opens it. See specs in docs/formats.md. */
+/* open.c - recognises which of the five forms MODEL is and opens it. See specs in docs/formats.md.
+ */
 #include "convert/import.h"
 #include "engine/engine_internal.h"
 
@@ -44,7 +45,8 @@ static ox_status read_choice(ox_quant_choice *q, const ox_model_options *o, ox_e
     return ox_quant_choice_check(q, err);
 }
 
-static ox_status open_gguf(ox_source **out, const char *path, const ox_model_options *o, ox_err *err)
+static ox_status open_gguf(ox_source **out, const char *path, const ox_model_options *o,
+                           ox_err *err)
 {
     ox_quant_choice q;
     if (!o->quant || !strcmp(o->quant, "keep")) return ox_import_gguf(out, path, err);
@@ -62,10 +64,11 @@ ox_status ox_source_open(ox_source **out, const char *path, const ox_model_optio
         if (has_suffix(path, ".onnx") || has_suffix(path, ".json"))
             return ox_source_open_onnx(out, path, err);
         if (!ox_path_is_file(path))
-            return OX_FAIL(err, OX_NOT_FOUND,
-                           "%s: no such file or folder; expected a model folder, a .onnx or a .gguf "
-                           "file",
-                           path);
+            return OX_FAIL(
+                err, OX_NOT_FOUND,
+                "%s: no such file or folder; expected a model folder, a .onnx or a .gguf "
+                "file",
+                path);
         return OX_FAIL(err, OX_UNSUPPORTED,
                        "%s is not a model; expected a folder with genai_config.json or a decoder "
                        ".onnx, a Hugging Face folder, or a .gguf file",

@@ -22,7 +22,8 @@ static void work(void *user, int i, int n)
     j->ops[i] = a.ops;
 }
 
-/* Best of the repetitions that fit into `seconds`: a roof is what is possible, not what is usual. */
+/* Best of the repetitions that fit into `seconds`: a roof is what is possible, not what is usual.
+ */
 static ox_status measure(roof_job *j, int32_t n_threads, double seconds, double *best, ox_err *err)
 {
     ox_team *team = NULL;
@@ -42,7 +43,8 @@ static ox_status measure(roof_job *j, int32_t n_threads, double seconds, double 
     return OX_OK;
 }
 
-ox_status ox_roof_read(size_t bytes, int32_t n_threads, double seconds, double *bytes_per_s, ox_err *err)
+ox_status ox_roof_read(size_t bytes, int32_t n_threads, double seconds, double *bytes_per_s,
+                       ox_err *err)
 {
     const size_t n = bytes / (READ_WORDS * 8) * (READ_WORDS * 8);
     double best;

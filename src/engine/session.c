@@ -67,8 +67,12 @@ static ox_status planned_step(ox_session *s, const int32_t *ids, size_t n, size_
     for (size_t i = 0; i < n_wanted; i++)
         wanted[i] = (int32_t)(n - n_wanted + i);
     void *const *table = s->kv.table.p;
-    const ox_step step = {.rows = (int32_t)n, .ids = ids, .pos = pos, .tables = &table,
-                          .total = (int32_t)(at + n), .n_wanted = (int32_t)n_wanted,
+    const ox_step step = {.rows = (int32_t)n,
+                          .ids = ids,
+                          .pos = pos,
+                          .tables = &table,
+                          .total = (int32_t)(at + n),
+                          .n_wanted = (int32_t)n_wanted,
                           .wanted = wanted};
     const float *logits = ox_exec_run(m->exec, &step, m->kv);
     s->kv.n_positions = at + n;
@@ -78,8 +82,8 @@ static ox_status planned_step(ox_session *s, const int32_t *ids, size_t n, size_
     return OX_OK;
 }
 
-static ox_status step(ox_session *s, const int32_t *ids, size_t n, size_t n_wanted, ox_logits_fn *fn,
-                      void *user, ox_err *err)
+static ox_status step(ox_session *s, const int32_t *ids, size_t n, size_t n_wanted,
+                      ox_logits_fn *fn, void *user, ox_err *err)
 {
     if (!ox_vec_reserve(&s->ids, s->ids.n + n))
         return OX_FAIL(err, OX_NO_MEMORY, "no memory for the token history");
@@ -138,8 +142,14 @@ ox_status ox_sessions_step(ox_session *const *sessions, const int32_t *ids, size
         tables[i] = kv->table.p;
         if (pos[i] + 1 > total) total = pos[i] + 1;
     }
-    const ox_step s = {.rows = (int32_t)n, .ids = ids, .pos = pos, .seq = row, .tables = tables,
-                       .total = total, .n_wanted = (int32_t)n, .wanted = row};
+    const ox_step s = {.rows = (int32_t)n,
+                       .ids = ids,
+                       .pos = pos,
+                       .seq = row,
+                       .tables = tables,
+                       .total = total,
+                       .n_wanted = (int32_t)n,
+                       .wanted = row};
     const float *logits = ox_exec_run(m->exec, &s, m->kv);
     for (size_t i = 0; i < n; i++) {
         ox_session *one = sessions[i];
@@ -168,7 +178,8 @@ ox_status ox_session_append(ox_session *s, const int32_t *ids, size_t n, size_t 
         OX_TRY(step(s, ids + done, rows, done + rows == n, keep_logits, s, err));
         done += rows;
         if (progress && done < n && progress(user, "prefill", done, n))
-            return OX_FAIL(err, OX_CANCELLED, "interrupted after %zu of %zu prompt tokens", done, n);
+            return OX_FAIL(err, OX_CANCELLED, "interrupted after %zu of %zu prompt tokens", done,
+                           n);
     }
     return OX_OK;
 }
@@ -191,8 +202,8 @@ const int32_t *ox_session_ids(const ox_session *s)
 ox_status ox_session_rewind(ox_session *s, size_t n, ox_err *err)
 {
     if (n > s->ids.n)
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "cannot rewind to %zu tokens: the session holds %zu", n,
-                       s->ids.n);
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "cannot rewind to %zu tokens: the session holds %zu",
+                       n, s->ids.n);
     if (n == s->ids.n) return OX_OK;
     s->ids.n = n;
     s->has_logits = false;
@@ -267,10 +278,10 @@ uint64_t ox_session_kv_bytes(const ox_session *s)
     return (uint64_t)s->kv.pages.n * ox_kv_pool_page_bytes(s->model->kv);
 }
 
-ox_status ox_session_logprobs(const ox_session *s, int32_t id, size_t k, float *logprob, int32_t *ids,
-                              float *values, float *margin, ox_err *err)
+ox_status ox_session_logprobs(const ox_session *s, int32_t id, size_t k, float *logprob,
+                              int32_t *ids, float *values, float *margin, ox_err *err)
 {
     if (!s->has_logits) return OX_FAIL(err, OX_BAD_ARGUMENT, "the session holds no logits");
-    return ox_logprobs(s->logits, (size_t)ox_model_vocab(s->model), id, k, logprob, ids, values, margin,
-                       err);
+    return ox_logprobs(s->logits, (size_t)ox_model_vocab(s->model), id, k, logprob, ids, values,
+                       margin, err);
 }

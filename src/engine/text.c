@@ -1,7 +1,7 @@
 /* text.c - the public text functions of a model: encode, decode, chat templates, streaming. */
 #include "base/clock.h"
-#include "engine/engine_internal.h"
 #include "base/json.h"
+#include "engine/engine_internal.h"
 
 #include <string.h>
 
@@ -13,9 +13,10 @@ void ox_release(void *p)
 ox_status ox_model_need_tokenizer(const ox_model *m, ox_err *err)
 {
     if (m->tokenizer) return OX_OK;
-    return OX_FAIL(err, OX_UNSUPPORTED,
-                   "the model has no tokenizer.json; put one into its folder, or give token ids with "
-                   "--ids");
+    return OX_FAIL(
+        err, OX_UNSUPPORTED,
+        "the model has no tokenizer.json; put one into its folder, or give token ids with "
+        "--ids");
 }
 
 static ox_status hand_over(ox_buf *b, char **text, size_t *n, ox_err *err)
@@ -40,8 +41,8 @@ static ox_status hand_over_ids(ox_ids *v, int32_t **ids, size_t *n_ids, ox_err *
     return OX_OK;
 }
 
-ox_status ox_model_encode(const ox_model *m, const char *text, size_t n, uint32_t flags, int32_t **ids,
-                          size_t *n_ids, ox_err *err)
+ox_status ox_model_encode(const ox_model *m, const char *text, size_t n, uint32_t flags,
+                          int32_t **ids, size_t *n_ids, ox_err *err)
 {
     ox_ids v = {0};
     OX_TRY(ox_model_need_tokenizer(m, err));
@@ -79,7 +80,8 @@ const char *ox_model_piece(const ox_model *m, int32_t id, size_t *n)
     return s.p;
 }
 
-/* --- templates --------------------------------------------------------------------------------- */
+/* --- templates ---------------------------------------------------------------------------------
+ */
 
 enum { N_TOKENS = 4 };
 
@@ -125,13 +127,15 @@ static ox_status parse(const ox_json **out, ox_arena *arena, const char *json, o
 }
 
 static ox_status render(const ox_model *m, const char *messages_json, const char *tools_json,
-                        const char *vars_json, bool add_prompt, ox_buf *out, ox_template_spans *spans,
-                        ox_err *err)
+                        const char *vars_json, bool add_prompt, ox_buf *out,
+                        ox_template_spans *spans, ox_err *err)
 {
     ox_arena arena = OX_ARENA_INIT;
     ox_template_token tokens[N_TOKENS];
-    ox_template_input in = {.add_generation_prompt = add_prompt, .tokens = tokens,
-                            .n_tokens = N_TOKENS, .now_seconds = ox_clock_unix()};
+    ox_template_input in = {.add_generation_prompt = add_prompt,
+                            .tokens = tokens,
+                            .n_tokens = N_TOKENS,
+                            .now_seconds = ox_clock_unix()};
     ox_status st = OX_OK;
 
     in.utc_offset_seconds = ox_clock_utc_offset(in.now_seconds);
@@ -155,8 +159,8 @@ ox_status ox_model_template(const ox_model *m, const char *messages_json, const 
                             size_t *n, ox_err *err)
 {
     ox_buf b = {0};
-    const ox_status st = render(m, messages_json, tools_json, vars_json, add_generation_prompt != 0,
-                                &b, NULL, err);
+    const ox_status st =
+        render(m, messages_json, tools_json, vars_json, add_generation_prompt != 0, &b, NULL, err);
     if (st) {
         ox_buf_deinit(&b);
         return st;
@@ -178,8 +182,8 @@ static ox_status spells_control(const ox_model *m, ox_str span, bool *yes, ox_er
     return st;
 }
 
-static ox_status encode_spans(const ox_model *m, ox_str text, const ox_template_spans *spans, ox_ids *ids,
-                              ox_err *err)
+static ox_status encode_spans(const ox_model *m, ox_str text, const ox_template_spans *spans,
+                              ox_ids *ids, ox_err *err)
 {
     size_t at = 0;
     for (size_t i = 0; i < spans->n; i++) {
@@ -189,8 +193,8 @@ static ox_status encode_spans(const ox_model *m, ox_str text, const ox_template_
         if (!control) continue;
         OX_TRY(ox_tokenizer_encode(m->tokenizer, (ox_str){text.p + at, s.begin - at},
                                    OX_ENCODE_PARSE_SPECIAL, ids, err));
-        OX_TRY(ox_tokenizer_encode(m->tokenizer, (ox_str){text.p + s.begin, s.end - s.begin}, 0, ids,
-                                   err));
+        OX_TRY(ox_tokenizer_encode(m->tokenizer, (ox_str){text.p + s.begin, s.end - s.begin}, 0,
+                                   ids, err));
         at = s.end;
     }
     return ox_tokenizer_encode(m->tokenizer, (ox_str){text.p + at, text.n - at},
@@ -217,7 +221,8 @@ ox_status ox_model_chat_ids(const ox_model *m, const char *messages_json, const 
     return st;
 }
 
-/* --- streaming --------------------------------------------------------------------------------- */
+/* --- streaming ---------------------------------------------------------------------------------
+ */
 
 struct ox_stream_text {
     ox_detok detok;

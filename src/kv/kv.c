@@ -42,8 +42,8 @@ ox_status ox_kv_pool_open(ox_kv_pool **out, const ox_cache *caches, size_t n_cac
         at = places[i].v_offset + head_rows * (size_t)c->v_head_size;
         at = (at + 63) / 64 * 64;
     }
-    *p = (ox_kv_pool){.dtype = dtype, .page_bytes = at ? at : 64, .max_bytes = max_bytes,
-                      .places = places};
+    *p = (ox_kv_pool){
+        .dtype = dtype, .page_bytes = at ? at : 64, .max_bytes = max_bytes, .places = places};
     *out = p;
     return OX_OK;
 }

@@ -1,11 +1,10 @@
 /* offsets.c - where every buffer lies in the step's arena.
  *
  * Count pass: bytes of each buffer for the class's most rows. Place pass: buffers in order of first
- * use, each at the lowest offset where it overlaps no buffer that is alive at the same time. Lifetimes
- * count in barriers, not calls: workers between two barriers may be at different calls. Offsets are
- * multiples of 64. The logits stay alive to the end. */
+ * use, each at the lowest offset where it overlaps no buffer that is alive at the same time.
+ * Lifetimes count in barriers, not calls: workers between two barriers may be at different calls.
+ * Offsets are multiples of 64. The logits stay alive to the end. */
 #include "plan/plan_internal.h"
-
 
 static bool lives_together(const ox_buffer *a, const ox_buffer *b)
 {

@@ -101,8 +101,8 @@ ox_status ox_phase_rotate(ox_plan_builder *b, int32_t i_node, bool *took, ox_err
     const ox_term *t = ox_plan_term(b, i_node);
     const ox_value_id x = ox_plan_in(b, i_node, 0);
     if (t->kind != OX_TERM_ROTATE || ox_plan_only_reader(b, x) != i_node) return OX_OK;
-    const ox_call call = {.kind = OX_CALL_ROTATE, .term = t, .in[0] = b->where[x.i],
-                          .out = b->where[x.i]};
+    const ox_call call = {
+        .kind = OX_CALL_ROTATE, .term = t, .in[0] = b->where[x.i], .out = b->where[x.i]};
     OX_TRY(ox_plan_add_call(b, &call, i_node, err));
     b->where[ox_plan_out(b, i_node).i] = b->where[x.i];
     b->planned[i_node] = true;
@@ -117,14 +117,14 @@ ox_status ox_phase_head(ox_plan_builder *b, int32_t i_node, bool *took, ox_err *
     const ox_value_id x = ox_plan_in(b, i_node, 0);
     ox_operand rows, logits;
     OX_TRY(ox_plan_new_buffer(b, width_of(b, x), true, &rows, err));
-    const ox_call gather = {.kind = OX_CALL_GATHER, .term = t, .in[0] = b->where[x.i], .out = rows,
-                            .wanted = true};
+    const ox_call gather = {
+        .kind = OX_CALL_GATHER, .term = t, .in[0] = b->where[x.i], .out = rows, .wanted = true};
     OX_TRY(ox_plan_add_call(b, &gather, i_node, err));
     OX_TRY(ox_plan_new_buffer(b, (int32_t)t->weight->rows, true, &logits, err));
     OX_TRY(ox_plan_linear(b, &i_node, 1, false, NULL, rows, logits, OX_NO_OPERAND, err));
     if (t->scale != 1.0f || t->softcap > 0.0f) {
-        const ox_call scale = {.kind = OX_CALL_SCALE, .term = t, .in[0] = logits, .out = logits,
-                               .wanted = true};
+        const ox_call scale = {
+            .kind = OX_CALL_SCALE, .term = t, .in[0] = logits, .out = logits, .wanted = true};
         OX_TRY(ox_plan_add_call(b, &scale, i_node, err));
     }
     b->where[ox_plan_out(b, i_node).i] = logits;
@@ -155,16 +155,17 @@ static ox_status plan_rotate_copy(ox_plan_builder *b, int32_t i_node, ox_err *er
     const ox_operand out = b->where[ox_plan_out(b, i_node).i];
     const ox_call c = {.kind = OX_CALL_SCALE, .term = &copy, .in[0] = b->where[x.i], .out = out};
     OX_TRY(ox_plan_add_call(b, &c, i_node, err));
-    const ox_call r = {.kind = OX_CALL_ROTATE, .term = ox_plan_term(b, i_node), .in[0] = out,
-                       .out = out};
+    const ox_call r = {
+        .kind = OX_CALL_ROTATE, .term = ox_plan_term(b, i_node), .in[0] = out, .out = out};
     return ox_plan_add_call(b, &r, i_node, err);
 }
 
 static ox_call_kind simple_kind(ox_term_kind k)
 {
     static const ox_call_kind map[OX_TERM_COUNT] = {
-        [OX_TERM_EMBED] = OX_CALL_EMBED, [OX_TERM_NORM] = OX_CALL_NORM, [OX_TERM_GLU] = OX_CALL_GLU,
-        [OX_TERM_ACT] = OX_CALL_ACT,     [OX_TERM_ADD] = OX_CALL_ADD,   [OX_TERM_SCALE] = OX_CALL_SCALE,
+        [OX_TERM_EMBED] = OX_CALL_EMBED, [OX_TERM_NORM] = OX_CALL_NORM,
+        [OX_TERM_GLU] = OX_CALL_GLU,     [OX_TERM_ACT] = OX_CALL_ACT,
+        [OX_TERM_ADD] = OX_CALL_ADD,     [OX_TERM_SCALE] = OX_CALL_SCALE,
     };
     return map[k];
 }

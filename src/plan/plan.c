@@ -82,8 +82,8 @@ bool ox_plan_same_matrix(const ox_plan_builder *b, const ox_term *a, const ox_te
     const ox_code_layout la = ox_weight_code_layout(a->weight);
     const ox_code_layout lc = ox_weight_code_layout(c->weight);
     return ox_plan_linear_kind(b, a) == ox_plan_linear_kind(b, c) &&
-           planes_for(b, a) == planes_for(b, c) && la.bits == lc.bits &&
-           la.block == lc.block && la.zero == lc.zero && la.scale_f16 == lc.scale_f16 &&
+           planes_for(b, a) == planes_for(b, c) && la.bits == lc.bits && la.block == lc.block &&
+           la.zero == lc.zero && la.scale_f16 == lc.scale_f16 &&
            a->weight->cols == c->weight->cols &&
            (la.bits || a->weight->format == c->weight->format);
 }
@@ -94,8 +94,9 @@ static ox_status quantized(ox_plan_builder *b, ox_operand x, ox_code_layout layo
 {
     for (size_t i = 0; i < b->quantized.n; i++) {
         const struct ox_quantized *q = &b->quantized.p[i];
-        if (q->from.buffer.i == x.buffer.i && q->from.first == x.first && q->block == layout.block &&
-            q->bits == layout.bits && q->from.width == x.width && q->planes == planes) {
+        if (q->from.buffer.i == x.buffer.i && q->from.first == x.first &&
+            q->block == layout.block && q->bits == layout.bits && q->from.width == x.width &&
+            q->planes == planes) {
             *out = q->to;
             return OX_OK;
         }
@@ -122,11 +123,16 @@ static void forget_quantized(ox_plan_builder *b, ox_operand written)
 }
 
 ox_status ox_plan_linear(ox_plan_builder *b, const int32_t *nodes, int32_t n_nodes, bool pairs,
-                         const ox_term *glu, ox_operand x, ox_operand out, ox_operand add, ox_err *err)
+                         const ox_term *glu, ox_operand x, ox_operand out, ox_operand add,
+                         ox_err *err)
 {
     const ox_term *t = ox_plan_term(b, nodes[0]);
-    ox_call call = {.kind = ox_plan_linear_kind(b, t), .term = glu ? glu : t, .out = out, .add = add,
-                    .pairs = pairs, .n_weights = n_nodes};
+    ox_call call = {.kind = ox_plan_linear_kind(b, t),
+                    .term = glu ? glu : t,
+                    .out = out,
+                    .add = add,
+                    .pairs = pairs,
+                    .n_weights = n_nodes};
     call.wanted = b->plan->buffers.p[out.buffer.i].wanted;
     for (int32_t i = 0; i < n_nodes; i++) {
         call.weights[i] = ox_plan_term(b, nodes[i])->weight;
@@ -206,9 +212,9 @@ static void builder_close(ox_plan_builder *b)
 static bool is_row_call(const ox_call *c)
 {
     static const bool row[OX_CALL_COUNT] = {
-        [OX_CALL_EMBED] = true,  [OX_CALL_NORM] = true, [OX_CALL_QUANTIZE] = true,
+        [OX_CALL_EMBED] = true,  [OX_CALL_NORM] = true,   [OX_CALL_QUANTIZE] = true,
         [OX_CALL_ROTATE] = true, [OX_CALL_APPEND] = true, [OX_CALL_GLU] = true,
-        [OX_CALL_ACT] = true,    [OX_CALL_ADD] = true,  [OX_CALL_SCALE] = true,
+        [OX_CALL_ACT] = true,    [OX_CALL_ADD] = true,    [OX_CALL_SCALE] = true,
     };
     return row[c->kind];
 }
@@ -217,8 +223,9 @@ static void place_barriers(ox_plan *p)
 {
     for (size_t i = 0; i < p->calls.n; i++) {
         ox_call *c = &p->calls.p[i], *before = i ? c - 1 : NULL;
-        c->barrier = before && !(is_row_call(c) && (is_row_call(before) || before->kind == OX_CALL_GATHER) &&
-                                 c->wanted == before->wanted);
+        c->barrier =
+            before && !(is_row_call(c) && (is_row_call(before) || before->kind == OX_CALL_GATHER) &&
+                        c->wanted == before->wanted);
     }
 }
 

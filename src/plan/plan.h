@@ -9,8 +9,8 @@
 
 /* How activations meet block-quantised weights, in every phase of work alike. */
 typedef enum ox_numerics {
-    OX_NUMERICS_FAST,   /* 16-bit integers a block: error of a product some 1e-5, bits equal on every
-                           tier, for any number of rows and threads */
+    OX_NUMERICS_FAST, /* 16-bit integers a block: error of a product some 1e-5, bits equal on every
+                         tier, for any number of rows and threads */
     OX_NUMERICS_FASTER, /* 8-bit integers a block, as other engines do: some 5e-3 */
     OX_NUMERICS_EXACT,  /* float32 */
 } ox_numerics;
@@ -26,7 +26,7 @@ typedef struct ox_plan {
     ox_backend *backend; /* borrowed */
     OX_VEC(ox_call) calls;
     OX_VEC(ox_buffer) buffers;
-    size_t *offsets[OX_CLASS_COUNT];     /* [buffers] bytes from the arena's start */
+    size_t *offsets[OX_CLASS_COUNT]; /* [buffers] bytes from the arena's start */
     size_t arena_bytes[OX_CLASS_COUNT];
     int32_t max_rows[OX_CLASS_COUNT];
     ox_operand logits; /* wanted rows */

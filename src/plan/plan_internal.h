@@ -7,11 +7,11 @@ typedef struct ox_plan_builder {
     ox_plan *plan;
     const ox_graph *graph;
     const ox_plan_options *options;
-    ox_operand *where;  /* [values] operand that holds a value; buffer -1 = not planned yet */
-    bool *planned;      /* [nodes] */
-    uint32_t *n_uses;   /* [values] live readers, graph outputs included */
+    ox_operand *where; /* [values] operand that holds a value; buffer -1 = not planned yet */
+    bool *planned;     /* [nodes] */
+    uint32_t *n_uses;  /* [values] live readers, graph outputs included */
     OX_VEC(struct ox_quantized) quantized; /* inputs already in int8 form */
-    const char *phase;  /* name of the phase row at work */
+    const char *phase;                     /* name of the phase row at work */
 } ox_plan_builder;
 
 struct ox_quantized {
@@ -19,7 +19,8 @@ struct ox_quantized {
     int32_t block, bits, planes;
 };
 
-/* A phase looks at the unplanned term i_node and either plans it (and others) or leaves *took false. */
+/* A phase looks at the unplanned term i_node and either plans it (and others) or leaves *took
+ * false. */
 typedef ox_status ox_phase_fn(ox_plan_builder *b, int32_t i_node, bool *took, ox_err *err);
 #define OX_PHASE(name, fn, what) ox_phase_fn fn;
 #include "plan/phases.def"
@@ -44,8 +45,8 @@ ox_status ox_plan_new_buffer(ox_plan_builder *b, int32_t width, bool wanted, ox_
                              ox_err *err);
 /* Appends; fills name, phase and, when term is set, nothing else. */
 ox_status ox_plan_add_call(ox_plan_builder *b, const ox_call *call, int32_t i_node, ox_err *err);
-/* Plans linears (their weights concatenated; gate and up when pairs) from operand x into out: chooses
- * int8, exact or float form and quantises x once. */
+/* Plans linears (their weights concatenated; gate and up when pairs) from operand x into out:
+ * chooses int8, exact or float form and quantises x once. */
 ox_status ox_plan_linear(ox_plan_builder *b, const int32_t *nodes, int32_t n_nodes, bool pairs,
                          const ox_term *glu, ox_operand x, ox_operand out, ox_operand add,
                          ox_err *err);

@@ -36,7 +36,7 @@ struct ox_sampler {
     OX_VEC(candidate) list;
     OX_VEC(int32_t) counts; /* scratch, one per id: new-token counts, -1 = only in the prompt */
     bool sorted;
-    OX_VEC(uint8_t) order;  /* rows of samplers.def */
+    OX_VEC(uint8_t) order; /* rows of samplers.def */
 };
 
 typedef void step_fn(ox_sampler *s);
@@ -44,7 +44,8 @@ typedef void step_fn(ox_sampler *s);
 static void penalties(ox_sampler *s)
 {
     const ox_sampler_options *o = &s->o;
-    if (o->repetition_penalty == 1.0f && o->frequency_penalty == 0.0f && o->presence_penalty == 0.0f)
+    if (o->repetition_penalty == 1.0f && o->frequency_penalty == 0.0f &&
+        o->presence_penalty == 0.0f)
         return;
     memset(s->counts.p, 0, s->counts.n * sizeof(*s->counts.p));
     for (size_t i = 0; i < s->history.n; i++) {
@@ -60,7 +61,8 @@ static void penalties(ox_sampler *s)
         candidate *c = &s->list.p[i];
         const int32_t count = s->counts.p[c->id];
         if (!count) continue;
-        c->logit = c->logit > 0 ? c->logit / o->repetition_penalty : c->logit * o->repetition_penalty;
+        c->logit =
+            c->logit > 0 ? c->logit / o->repetition_penalty : c->logit * o->repetition_penalty;
         if (count > 0) c->logit -= (float)count * o->frequency_penalty + o->presence_penalty;
     }
     s->sorted = false;
@@ -152,7 +154,8 @@ void ox_sampler_options_init(ox_sampler_options *o)
 static ox_status read_order(ox_sampler *s, const char *order, ox_err *err)
 {
     for (uint8_t i = 0; !order && i < OX_COUNT(rows); i++)
-        if (!ox_vec_push(&s->order, i)) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
+        if (!ox_vec_push(&s->order, i))
+            return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
     while (order && *order) {
         const size_t n = strcspn(order, ",;");
         uint8_t i = 0;
@@ -162,12 +165,14 @@ static ox_status read_order(ox_sampler *s, const char *order, ox_err *err)
             ox_buf names = {0};
             for (i = 0; i < OX_COUNT(rows); i++)
                 ox_buf_printf(&names, "%s%s", i ? ", " : "", rows[i].name);
-            ox_fail_at(err, __func__, OX_BAD_ARGUMENT, "sampler '%.*s' is not known; expected some of %s",
-                       (int)n, order, names.p ? names.p : "");
+            ox_fail_at(err, __func__, OX_BAD_ARGUMENT,
+                       "sampler '%.*s' is not known; expected some of %s", (int)n, order,
+                       names.p ? names.p : "");
             ox_buf_deinit(&names);
             return OX_BAD_ARGUMENT;
         }
-        if (!ox_vec_push(&s->order, i)) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
+        if (!ox_vec_push(&s->order, i))
+            return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
         order += n + (order[n] != 0);
     }
     return OX_OK;
@@ -182,7 +187,8 @@ static ox_status check_options(const ox_sampler_options *o, ox_err *err)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "top-p must lie in 0..1, found %g", (double)o->top_p);
     if (!(o->min_p >= 0.0f && o->min_p <= 1.0f))
         return OX_FAIL(err, OX_BAD_ARGUMENT, "min-p must lie in 0..1, found %g", (double)o->min_p);
-    if (o->top_k < 0) return OX_FAIL(err, OX_BAD_ARGUMENT, "top-k must be >= 0, found %d", o->top_k);
+    if (o->top_k < 0)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "top-k must be >= 0, found %d", o->top_k);
     if (!(o->repetition_penalty > 0.0f) || !isfinite(o->repetition_penalty))
         return OX_FAIL(err, OX_BAD_ARGUMENT, "repetition penalty must be > 0, found %g",
                        (double)o->repetition_penalty);
@@ -249,8 +255,9 @@ void ox_sampler_rewind(ox_sampler *s, size_t n_tokens)
 static bool is_plain_greedy(const ox_sampler *s)
 {
     const ox_sampler_options *o = &s->o;
-    return o->temperature == 0.0f && o->repetition_penalty == 1.0f && o->frequency_penalty == 0.0f &&
-           o->presence_penalty == 0.0f && !s->bias.n && !s->suppress.n;
+    return o->temperature == 0.0f && o->repetition_penalty == 1.0f &&
+           o->frequency_penalty == 0.0f && o->presence_penalty == 0.0f && !s->bias.n &&
+           !s->suppress.n;
 }
 
 /* The best of logits, ties to the lower id, NaN never (unless all are NaN: id 0). */
@@ -329,8 +336,8 @@ ox_status ox_logprobs(const float *logits, size_t n, int32_t chosen, size_t k, f
         ox_free(v);
         return OX_FAIL(err, OX_NO_MEMORY, "no memory for %zu log-probabilities", have);
     }
-    const ox_select_args a = {.x = logits, .ids = best, .values = v, .rows = 1, .dim = n, .k = have,
-                              .ldx = n};
+    const ox_select_args a = {
+        .x = logits, .ids = best, .values = v, .rows = 1, .dim = n, .k = have, .ldx = n};
     ox_select_ref(&a, 0, 1);
     double sum = 0;
     for (size_t i = 0; i < n; i++)

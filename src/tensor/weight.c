@@ -11,7 +11,8 @@ typedef struct format_row {
 } format_row;
 
 static const format_row formats[OX_FORMAT_COUNT] = {
-#define OX_FORMAT(suffix, name, code, block, bytes) [OX_FORMAT_##suffix] = {name, code, block, bytes},
+#define OX_FORMAT(suffix, name, code, block, bytes)                                                \
+    [OX_FORMAT_##suffix] = {name, code, block, bytes},
 #include "tensor/formats.def"
 #undef OX_FORMAT
 };
@@ -158,7 +159,8 @@ ox_status ox_weight_check(const ox_weight *w, ox_err *err)
                        OX_STR_ARGS(w->name), f->name);
     if (w->format == OX_FORMAT_NBITS) return ox_nbits_check(w, err);
     if (w->cols % f->block)
-        return OX_FAIL(err, OX_BAD_FILE, "weight %.*s: %lld columns are no multiple of the %d of %s",
+        return OX_FAIL(err, OX_BAD_FILE,
+                       "weight %.*s: %lld columns are no multiple of the %d of %s",
                        OX_STR_ARGS(w->name), (long long)w->cols, f->block, f->name);
     size_t need;
     if (!w->data || !ox_size_mul((size_t)(w->cols / f->block), f->bytes, &need) ||

@@ -17,8 +17,8 @@ typedef enum ox_format {
 } ox_format;
 
 const char *ox_format_name(ox_format f);
-int32_t ox_format_block(ox_format f);         /* elements a block */
-size_t ox_format_block_bytes(ox_format f);    /* bytes a block */
+int32_t ox_format_block(ox_format f);                 /* elements a block */
+size_t ox_format_block_bytes(ox_format f);            /* bytes a block */
 bool ox_format_of_ggml(int32_t code, ox_format *out); /* false: a type we do not know */
 
 typedef enum ox_zero_kind {
@@ -29,18 +29,18 @@ typedef enum ox_zero_kind {
 
 /* ONNX MatMulNBits / GatherBlockQuantized operand arrays (format NBITS). */
 typedef struct ox_nbits {
-    int32_t bits;  /* 2, 4, 8 */
-    int32_t block; /* power of two >= 16 */
-    const uint8_t *codes;  /* [rows, ceil(cols/block), block*bits/8], low bits first */
-    const void *scales;    /* [rows, ceil(cols/block)] of scale_dtype; any sign */
-    ox_dtype scale_dtype;  /* F32, F16, BF16 */
-    const void *zeros;     /* NULL = 2^(bits-1); else see zeros_dtype */
-    ox_dtype zeros_dtype;  /* U8: packed codes, each row from a fresh byte; else float, code units */
-    const int32_t *g_idx;  /* [cols] block of each column, or NULL = k/block */
+    int32_t bits;         /* 2, 4, 8 */
+    int32_t block;        /* power of two >= 16 */
+    const uint8_t *codes; /* [rows, ceil(cols/block), block*bits/8], low bits first */
+    const void *scales;   /* [rows, ceil(cols/block)] of scale_dtype; any sign */
+    ox_dtype scale_dtype; /* F32, F16, BF16 */
+    const void *zeros;    /* NULL = 2^(bits-1); else see zeros_dtype */
+    ox_dtype zeros_dtype; /* U8: packed codes, each row from a fresh byte; else float, code units */
+    const int32_t *g_idx; /* [cols] block of each column, or NULL = k/block */
 } ox_nbits;
 
 typedef struct ox_weight {
-    ox_str name;       /* for messages; borrowed from the model */
+    ox_str name; /* for messages; borrowed from the model */
     ox_format format;
     int64_t rows, cols; /* rows = outputs; a vector has rows 1 */
     const void *data;   /* [rows] rows of the format's blocks; NULL for NBITS */
@@ -63,8 +63,8 @@ typedef struct ox_code_layout {
 ox_code_layout ox_weight_code_layout(const ox_weight *w);
 
 /* Row r: codes[cols rounded up to block] one code a byte (padding codes read as zero weight),
- * scales[blocks], and zeros[blocks] (ZERO_CODE) or mins[blocks] (ZERO_MIN); others may be NULL. g_idx weights are not
- * readable as codes (layout.bits = 0): they run as dequantised rows. */
+ * scales[blocks], and zeros[blocks] (ZERO_CODE) or mins[blocks] (ZERO_MIN); others may be NULL.
+ * g_idx weights are not readable as codes (layout.bits = 0): they run as dequantised rows. */
 void ox_weight_row_codes(const ox_weight *w, int64_t r, uint8_t *codes, float *scales,
                          uint8_t *zeros, float *mins);
 

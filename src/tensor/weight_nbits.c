@@ -95,7 +95,9 @@ ox_code_layout ox_nbits_code_layout(const ox_weight *w)
     return (ox_code_layout){
         .bits = q->bits == 8 ? 8 : 4,
         .block = q->block >= 32 ? 32 : 16,
-        .zero = !q->zeros ? OX_ZERO_MIDDLE : float_zeros(q) ? OX_ZERO_MIN : OX_ZERO_CODE,
+        .zero = !q->zeros        ? OX_ZERO_MIDDLE
+                : float_zeros(q) ? OX_ZERO_MIN
+                                 : OX_ZERO_CODE,
         .scale_f16 = all_f16(w),
     };
 }
@@ -130,8 +132,7 @@ void ox_nbits_row_codes(const ox_weight *w, int64_t r, uint8_t *codes, float *sc
         if (minima && mins) mins[b] = min_of(q, i, scales[b]);
         const unsigned zero = minima ? 0 : zero_code(w, r, fb) + shift;
         if (q->zeros && !minima && zeros) zeros[b] = (uint8_t)zero;
-        if (b == n - 1)
-            memset(codes + w->cols, (int)zero, (size_t)(n * step - w->cols));
+        if (b == n - 1) memset(codes + w->cols, (int)zero, (size_t)(n * step - w->cols));
     }
 }
 
@@ -181,8 +182,9 @@ ox_status ox_nbits_check(const ox_weight *w, ox_err *err)
                        q->bits, q->block, need);
     for (int64_t k = 0; q->g_idx && k < w->cols; k++)
         if (q->g_idx[k] < 0 || q->g_idx[k] >= n)
-            return OX_FAIL(err, OX_BAD_FILE, "weight %.*s: group index %d of column %lld, expected "
-                           "0 to %lld", OX_STR_ARGS(w->name), q->g_idx[k], (long long)k,
-                           (long long)n - 1);
+            return OX_FAIL(err, OX_BAD_FILE,
+                           "weight %.*s: group index %d of column %lld, expected "
+                           "0 to %lld",
+                           OX_STR_ARGS(w->name), q->g_idx[k], (long long)k, (long long)n - 1);
     return OX_OK;
 }

@@ -48,17 +48,20 @@ static void codes_agree(const ox_weight *w, int64_t r, const float *want, float 
         assert_true(codes[k] < 1 << l.bits);
         const float v = scales[b] * (float)(codes[k] - zero);
         const float got = l.zero == OX_ZERO_MIN ? v + mins[b] : v;
-        if (!(fabsf(got - want[k]) <= tol)) fail_msg("%s k %d: %g, want %g",
-            ox_format_name(w->format), (int)k, (double)got, (double)want[k]);
-        if (l.scale_f16)
-            assert_true(ox_f16_to_f32(ox_f32_to_f16(scales[b])) == scales[b]);
+        if (!(fabsf(got - want[k]) <= tol))
+            fail_msg("%s k %d: %g, want %g", ox_format_name(w->format), (int)k, (double)got,
+                     (double)want[k]);
+        if (l.scale_f16) assert_true(ox_f16_to_f32(ox_f32_to_f16(scales[b])) == scales[b]);
     }
     assert_int_equal(codes[padded], 0xee);
 }
 
 static size_t block_record(const uint8_t *p, const int32_t *h)
 {
-    ox_weight w = {.name = OX_STR("golden"), .rows = h[2], .cols = h[3], .data = p + 24,
+    ox_weight w = {.name = OX_STR("golden"),
+                   .rows = h[2],
+                   .cols = h[3],
+                   .data = p + 24,
                    .bytes = (size_t)h[4]};
     static float got[1024], want[2048];
     assert_true(ox_format_of_ggml(h[1], &w.format));
@@ -129,8 +132,12 @@ static void floats_read_straight_and_transposed(void **state)
     const uint16_t halves[6] = {0x3c00, 0xc000, 0x0001, 0x7bff, 0x8000, 0x3555};
     const float f32s[6] = {1, 2, 3, 4, 5, 6};
     float out[3];
-    ox_weight w = {.name = OX_STR("w"), .format = OX_FORMAT_F16, .rows = 2, .cols = 3,
-                   .data = halves, .bytes = 12};
+    ox_weight w = {.name = OX_STR("w"),
+                   .format = OX_FORMAT_F16,
+                   .rows = 2,
+                   .cols = 3,
+                   .data = halves,
+                   .bytes = 12};
     assert_int_equal(ox_weight_check(&w, NULL), OX_OK);
     assert_int_equal(ox_weight_code_layout(&w).bits, 0);
     ox_weight_row_f32(&w, 1, out);
@@ -154,10 +161,17 @@ static void groups_by_index_read_their_own_scale(void **state)
     float out[32];
     for (int k = 0; k < 32; k++)
         g_idx[k] = k % 2;
-    ox_weight w = {.name = OX_STR("w"), .format = OX_FORMAT_NBITS, .rows = 1, .cols = 32,
+    ox_weight w = {.name = OX_STR("w"),
+                   .format = OX_FORMAT_NBITS,
+                   .rows = 1,
+                   .cols = 32,
                    .bytes = sizeof(codes) + sizeof(scales)};
-    w.nbits = (ox_nbits){.bits = 4, .block = 16, .codes = codes[0], .scales = scales,
-                         .scale_dtype = OX_DTYPE_F32, .g_idx = g_idx};
+    w.nbits = (ox_nbits){.bits = 4,
+                         .block = 16,
+                         .codes = codes[0],
+                         .scales = scales,
+                         .scale_dtype = OX_DTYPE_F32,
+                         .g_idx = g_idx};
     assert_int_equal(ox_weight_check(&w, NULL), OX_OK);
     assert_int_equal(ox_weight_code_layout(&w).bits, 0);
     ox_weight_row_f32(&w, 0, out);
@@ -172,10 +186,10 @@ static void scales_are_called_f16_only_when_they_are(void **state)
     (void)state;
     uint8_t codes[32] = {0};
     float scales[2] = {0.5f, 0.25f}, zeros[2] = {7.0f, 8.0f};
-    ox_weight w = {.name = OX_STR("w"), .format = OX_FORMAT_NBITS, .rows = 1, .cols = 64,
-                   .bytes = 64};
-    w.nbits = (ox_nbits){.bits = 4, .block = 32, .codes = codes, .scales = scales,
-                         .scale_dtype = OX_DTYPE_F32};
+    ox_weight w = {
+        .name = OX_STR("w"), .format = OX_FORMAT_NBITS, .rows = 1, .cols = 64, .bytes = 64};
+    w.nbits = (ox_nbits){
+        .bits = 4, .block = 32, .codes = codes, .scales = scales, .scale_dtype = OX_DTYPE_F32};
     assert_true(ox_weight_code_layout(&w).scale_f16);
     w.nbits.zeros = zeros;
     w.nbits.zeros_dtype = OX_DTYPE_F32;
@@ -192,8 +206,12 @@ static void wrong_shapes_are_refused_by_name(void **state)
     (void)state;
     uint8_t data[64] = {0};
     ox_err err = OX_ERR_INIT;
-    ox_weight w = {.name = OX_STR("blk.0.q"), .format = OX_FORMAT_Q4_0, .rows = 1, .cols = 33,
-                   .data = data, .bytes = sizeof(data)};
+    ox_weight w = {.name = OX_STR("blk.0.q"),
+                   .format = OX_FORMAT_Q4_0,
+                   .rows = 1,
+                   .cols = 33,
+                   .data = data,
+                   .bytes = sizeof(data)};
     assert_int_equal(ox_weight_check(&w, &err), OX_BAD_FILE);
     assert_non_null(strstr(err.msg, "blk.0.q"));
     w.cols = INT64_MAX / 32 * 32;
@@ -205,8 +223,8 @@ static void wrong_shapes_are_refused_by_name(void **state)
     w.format = OX_FORMAT_NBITS;
     w.rows = INT64_MAX;
     w.cols = INT64_MAX - 1;
-    w.nbits = (ox_nbits){.bits = 4, .block = 1 << 30, .codes = data, .scales = data,
-                         .scale_dtype = OX_DTYPE_F16};
+    w.nbits = (ox_nbits){
+        .bits = 4, .block = 1 << 30, .codes = data, .scales = data, .scale_dtype = OX_DTYPE_F16};
     assert_int_equal(ox_weight_check(&w, NULL), OX_BAD_FILE);
     w.nbits.block = 24;
     assert_int_equal(ox_weight_check(&w, NULL), OX_BAD_FILE);

@@ -35,7 +35,8 @@ ox_status ox_cpu_bind_append(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *bound,
     return ox_cpu_pick(b, c, bound, ox_kv_append_rows, all, err);
 }
 
-void ox_cpu_run_append(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i, int n)
+void ox_cpu_run_append(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i,
+                       int n)
 {
     size_t begin, end;
     ox_kv_append_args a = {.rows = (size_t)r->step->rows, .view = view_of(r, c)};
@@ -62,12 +63,17 @@ ox_status ox_cpu_bind_attend(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *bound,
     return ox_cpu_pick(b, c, bound, ox_attend_rows, args, err);
 }
 
-void ox_cpu_run_attend(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i, int n)
+void ox_cpu_run_attend(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i,
+                       int n)
 {
     const ox_term *t = c->term;
     size_t begin, end;
-    ox_attend_args a = {.rows = (size_t)r->step->rows, .n_heads = t->n_heads, .scale = t->scale,
-                        .softcap = t->softcap, .window = t->window, .sinks = bound->vectors[0],
+    ox_attend_args a = {.rows = (size_t)r->step->rows,
+                        .n_heads = t->n_heads,
+                        .scale = t->scale,
+                        .softcap = t->softcap,
+                        .window = t->window,
+                        .sinks = bound->vectors[0],
                         .view = view_of(r, c)};
     a.q = ox_cpu_floats(r, c->in[0], &a.ldq);
     a.out = ox_cpu_floats(r, c->out, &a.ldo);

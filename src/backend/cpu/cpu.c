@@ -28,8 +28,9 @@ ox_status ox_cpu_pick(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *bound, const 
     return OX_OK;
 }
 
-ox_status ox_cpu_vector(ox_cpu_backend *b, ox_cpu_bound *bound, int i, const ox_weight *const *vectors,
-                        const int64_t *lengths, int32_t n, ox_err *err)
+ox_status ox_cpu_vector(ox_cpu_backend *b, ox_cpu_bound *bound, int i,
+                        const ox_weight *const *vectors, const int64_t *lengths, int32_t n,
+                        ox_err *err)
 {
     size_t total = 0;
     for (int32_t k = 0; k < n; k++)
@@ -166,8 +167,14 @@ static void cpu_run(ox_backend *base, const ox_call *calls, size_t n, const ox_b
                     const size_t *offsets, char *arena, const ox_step *step, const ox_kv_pool *kv)
 {
     const ox_cpu_backend *b = (const ox_cpu_backend *)base;
-    ox_cpu_run run = {.b = b, .buffers = buffers, .offsets = offsets, .arena = arena, .step = step,
-                      .kv = kv, .calls = calls, .n_calls = n};
+    ox_cpu_run run = {.b = b,
+                      .buffers = buffers,
+                      .offsets = offsets,
+                      .arena = arena,
+                      .step = step,
+                      .kv = kv,
+                      .calls = calls,
+                      .n_calls = n};
     run.all = ox_class_of_rows(step->rows);
     run.wanted = ox_class_of_rows(step->n_wanted);
     ox_team_run(b->team, walk, &run);

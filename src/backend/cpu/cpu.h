@@ -18,7 +18,7 @@ typedef struct ox_cpu_bound {
     ox_qpack qpack; /* LINEAR_INT, LINEAR_EXACT; data filled by prepare */
     ox_fpack fpack; /* LINEAR_FLOAT */
     size_t fpack_bytes;
-    float *vectors[2];  /* bias / gamma and beta / sinks as float32; page memory */
+    float *vectors[2]; /* bias / gamma and beta / sinks as float32; page memory */
     size_t vector_n[2];
 } ox_cpu_bound;
 
@@ -40,7 +40,9 @@ typedef ox_status ox_cpu_bind_fn(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *bo
 typedef void ox_cpu_run_fn(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound,
                            int i_worker, int n_workers);
 
-#define OX_CPU_CALL(kind, bind, run) ox_cpu_bind_fn bind; ox_cpu_run_fn run;
+#define OX_CPU_CALL(kind, bind, run)                                                               \
+    ox_cpu_bind_fn bind;                                                                           \
+    ox_cpu_run_fn run;
 #include "backend/cpu/calls.def"
 #undef OX_CPU_CALL
 
@@ -62,6 +64,7 @@ static inline size_t ox_cpu_rows(const ox_cpu_run *r, const ox_call *c)
     return (size_t)ox_step_rows(r->step, c->wanted);
 }
 /* Concatenates vectors (NULL ones as zeros of the length in `lengths`) as float32 into slot i. */
-ox_status ox_cpu_vector(ox_cpu_backend *b, ox_cpu_bound *bound, int i, const ox_weight *const *vectors,
-                        const int64_t *lengths, int32_t n, ox_err *err);
+ox_status ox_cpu_vector(ox_cpu_backend *b, ox_cpu_bound *bound, int i,
+                        const ox_weight *const *vectors, const int64_t *lengths, int32_t n,
+                        ox_err *err);
 #endif

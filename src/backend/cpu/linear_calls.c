@@ -41,21 +41,21 @@ static ox_qlinear_args quant_args(const ox_cpu_run *r, const ox_call *c, const o
 }
 
 void ox_cpu_run_linear_int(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i,
-                          int n)
+                           int n)
 {
     size_t begin, end;
     ox_qlinear_args a = quant_args(r, c, bound);
     ox_team_split(bound->qpack.units, 1, i, n, &begin, &end);
     const ox_buffer *in = &r->buffers[c->in[0].buffer.i];
-    ox_qact q = ox_qact_shape(a.rows, (size_t)in->width, in->quant_block, in->quant_bits,
-                              in->quant_planes);
+    ox_qact q =
+        ox_qact_shape(a.rows, (size_t)in->width, in->quant_block, in->quant_bits, in->quant_planes);
     q.data = (uint8_t *)r->arena + r->offsets[c->in[0].buffer.i];
     a.x = &q;
     if (begin < end) ((ox_qlinear_fn *)ox_cpu_fn(r, c, bound))(&a, begin, end);
 }
 
-void ox_cpu_run_linear_exact(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i,
-                             int n)
+void ox_cpu_run_linear_exact(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound,
+                             int i, int n)
 {
     size_t begin, end;
     ox_qlinear_args a = quant_args(r, c, bound);
@@ -71,7 +71,8 @@ ox_status ox_cpu_bind_float_linear(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *
     ox_matmul_args a[OX_CLASS_COUNT];
     const void *args[OX_CLASS_COUNT];
     (void)buffers;
-    OX_TRY(ox_fpack_plan(&bound->fpack, c->weights, (size_t)c->n_weights, &bound->fpack_bytes, err));
+    OX_TRY(
+        ox_fpack_plan(&bound->fpack, c->weights, (size_t)c->n_weights, &bound->fpack_bytes, err));
     OX_TRY(bind_bias(b, c, bound, err));
     for (int k = 0; k < OX_CLASS_COUNT; k++) {
         a[k] = (ox_matmul_args){.w = &bound->fpack, .rows = rows[k]};
@@ -80,8 +81,8 @@ ox_status ox_cpu_bind_float_linear(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *
     return ox_cpu_pick(b, c, bound, ox_matmul_rows, args, err);
 }
 
-void ox_cpu_run_float_linear(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i,
-                             int n)
+void ox_cpu_run_float_linear(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound,
+                             int i, int n)
 {
     size_t begin, end;
     ox_matmul_args a = {.w = &bound->fpack, .rows = ox_cpu_rows(r, c), .bias = bound->vectors[0]};

@@ -33,11 +33,14 @@ ox_status ox_cpu_bind_embed(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *bound,
     return pick_any(b, c, bound, ox_embed_rows, &a, err);
 }
 
-void ox_cpu_run_embed(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i, int n)
+void ox_cpu_run_embed(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i,
+                      int n)
 {
     size_t begin, end;
     if (!my_rows(r, c, i, n, &begin, &end)) return;
-    ox_embed_args a = {.table = c->term->weight, .ids = r->step->ids, .scale = c->term->scale,
+    ox_embed_args a = {.table = c->term->weight,
+                       .ids = r->step->ids,
+                       .scale = c->term->scale,
                        .rows = (size_t)r->step->rows};
     a.y = ox_cpu_floats(r, c->out, &a.ldy);
     ((ox_embed_fn *)ox_cpu_fn(r, c, bound))(&a, begin, end);
@@ -62,8 +65,11 @@ void ox_cpu_run_norm(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *
     if (!my_rows(r, c, i, n, &begin, &end)) return;
     const size_t dim = t->group ? (size_t)t->group : (size_t)c->in[0].width;
     const size_t groups = (size_t)c->in[0].width / dim;
-    ox_norm_args a = {.gamma = bound->vectors[0], .beta = bound->vectors[1], .eps = t->epsilon,
-                      .centre = t->centre, .dim = dim};
+    ox_norm_args a = {.gamma = bound->vectors[0],
+                      .beta = bound->vectors[1],
+                      .eps = t->epsilon,
+                      .centre = t->centre,
+                      .dim = dim};
     const float *x = ox_cpu_floats(r, c->in[0], &a.ldx);
     float *y = ox_cpu_floats(r, c->out, &a.ldy);
     if (groups == 1) {
@@ -87,13 +93,14 @@ ox_status ox_cpu_bind_quantize(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *boun
                                const ox_buffer *buffers, ox_err *err)
 {
     const ox_buffer *out = &buffers[c->out.buffer.i];
-    const ox_qact q = ox_qact_shape(1, (size_t)out->width, out->quant_block, out->quant_bits,
-                                     out->quant_planes);
+    const ox_qact q =
+        ox_qact_shape(1, (size_t)out->width, out->quant_block, out->quant_bits, out->quant_planes);
     const ox_quantize_args a = {.y = &q};
     return pick_any(b, c, bound, ox_quantize_rows, &a, err);
 }
 
-void ox_cpu_run_quantize(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i, int n)
+void ox_cpu_run_quantize(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i,
+                         int n)
 {
     size_t begin, end;
     if (!my_rows(r, c, i, n, &begin, &end)) return;
@@ -111,13 +118,15 @@ ox_status ox_cpu_bind_rotate(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *bound,
 {
     (void)buffers;
     const ox_term *t = c->term;
-    const ox_rotate_args a = {.n_heads = (size_t)t->n_heads, .head_size = (size_t)t->head_size,
+    const ox_rotate_args a = {.n_heads = (size_t)t->n_heads,
+                              .head_size = (size_t)t->head_size,
                               .rotary = (size_t)t->rotary->rotary,
                               .interleaved = t->rotary->interleaved};
     return pick_any(b, c, bound, ox_rotate_rows, &a, err);
 }
 
-void ox_cpu_run_rotate(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i, int n)
+void ox_cpu_run_rotate(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i,
+                       int n)
 {
     const ox_term *t = c->term;
     const ox_rotary *rule = t->rotary;
@@ -200,12 +209,15 @@ ox_status ox_cpu_bind_scale(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *bound,
     return pick_any(b, c, bound, ox_scale_rows, &a, err);
 }
 
-void ox_cpu_run_scale(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i, int n)
+void ox_cpu_run_scale(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i,
+                      int n)
 {
     size_t begin, end;
     if (!my_rows(r, c, i, n, &begin, &end)) return;
-    ox_scale_args a = {.dim = (size_t)c->out.width, .rows = ox_cpu_rows(r, c),
-                       .scale = c->term->scale, .softcap = c->term->softcap};
+    ox_scale_args a = {.dim = (size_t)c->out.width,
+                       .rows = ox_cpu_rows(r, c),
+                       .scale = c->term->scale,
+                       .softcap = c->term->softcap};
     a.x = ox_cpu_floats(r, c->in[0], &a.ldx);
     a.y = ox_cpu_floats(r, c->out, &a.ldy);
     ((ox_scale_fn *)ox_cpu_fn(r, c, bound))(&a, begin, end);
@@ -219,7 +231,8 @@ ox_status ox_cpu_bind_gather(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *bound,
     return OX_OK;
 }
 
-void ox_cpu_run_gather(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i, int n)
+void ox_cpu_run_gather(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound, int i,
+                       int n)
 {
     size_t begin, end, ldx, ldy;
     (void)bound;

@@ -14,13 +14,20 @@ static_assert(OX_QLINEAR_SILU == OX_ACT_SILU + 1 && OX_QLINEAR_RELU2 == OX_ACT_R
 static vf activate(ox_qlinear_act act, vf x)
 {
     switch (act) {
-    case OX_QLINEAR_NONE: break;
-    case OX_QLINEAR_SILU: return act_lanes(OX_ACT_SILU, x);
-    case OX_QLINEAR_GELU: return act_lanes(OX_ACT_GELU, x);
-    case OX_QLINEAR_GELU_TANH: return act_lanes(OX_ACT_GELU_TANH, x);
-    case OX_QLINEAR_QUICK_GELU: return act_lanes(OX_ACT_QUICK_GELU, x);
-    case OX_QLINEAR_RELU: return act_lanes(OX_ACT_RELU, x);
-    case OX_QLINEAR_RELU2: return act_lanes(OX_ACT_RELU2, x);
+    case OX_QLINEAR_NONE:
+        break;
+    case OX_QLINEAR_SILU:
+        return act_lanes(OX_ACT_SILU, x);
+    case OX_QLINEAR_GELU:
+        return act_lanes(OX_ACT_GELU, x);
+    case OX_QLINEAR_GELU_TANH:
+        return act_lanes(OX_ACT_GELU_TANH, x);
+    case OX_QLINEAR_QUICK_GELU:
+        return act_lanes(OX_ACT_QUICK_GELU, x);
+    case OX_QLINEAR_RELU:
+        return act_lanes(OX_ACT_RELU, x);
+    case OX_QLINEAR_RELU2:
+        return act_lanes(OX_ACT_RELU2, x);
     }
     return x;
 }
@@ -59,7 +66,8 @@ static void finish_row(const ox_qlinear_args *a, size_t unit, size_t r, const fl
     const int planes = a->x ? a->x->planes : 1;
     for (size_t i = 0; i < OX_QPACK_COLS && first + i < n_out; i += VF_N) {
         const size_t col = first + i;
-        const vf v = sum_of_planes(c + i, planes), u = a->w->pairs ? sum_of_planes(up + i, planes) : v;
+        const vf v = sum_of_planes(c + i, planes),
+                 u = a->w->pairs ? sum_of_planes(up + i, planes) : v;
         if (n_out - col >= VF_N)
             finish_lanes(a, col, VF_N, r, v, u);
         else

@@ -60,7 +60,8 @@ OX_INLINE void read_meta(const ox_qlinear_args *a, size_t r0, const int n, size_
         const float *scales = ox_qact_scales(a->x, r0 + (size_t)r) + b0;
         const int32_t *sums = ox_qact_sums(a->x, r0 + (size_t)r) + b0;
         for (size_t b = 0; b < n_blocks; b += QW) {
-            const qi scale = qi_load_n(scales + b, n_blocks - b), sum = qi_load_n(sums + b, n_blocks - b);
+            const qi scale = qi_load_n(scales + b, n_blocks - b),
+                     sum = qi_load_n(sums + b, n_blocks - b);
             qi_store(m->scales[r] + b, scale);
             if (minima)
                 qf_store(m->sums[r] + b, qf_mul(qf_of_bits(scale), qf_of_int(sum)));
@@ -180,7 +181,8 @@ LARGE_FUNCTION(large_full, LARGE_ROWS)
 LARGE_FUNCTION(large_2, 2)
 LARGE_FUNCTION(large_1, 1)
 
-typedef struct strip { /* planes [r0, r0+n) of rows and their float sums: of a tile, or of gate and up */
+typedef struct strip { /* planes [r0, r0+n) of rows and their float sums: of a tile, or of gate and
+                          up */
     size_t r0, n;
     OX_ALIGNED(64) float c[2][STRIP * COLS];
 } strip;

@@ -1,6 +1,6 @@
-/* loops.h - what small.h and large.h share: sizes, prefetch, loads of a record's parts, and the start
- * value of integer sums. Functions that take R, NV, bits, zero are inlined with constants: the loops
- * over them unroll and the accumulators stay in registers. */
+/* loops.h - what small.h and large.h share: sizes, prefetch, loads of a record's parts, and the
+ * start value of integer sums. Functions that take R, NV, bits, zero are inlined with constants:
+ * the loops over them unroll and the accumulators stay in registers. */
 #ifndef OX_KERNEL_QLINEAR_LOOPS_H
 #define OX_KERNEL_QLINEAR_LOOPS_H
 #include "kernel/qlinear/epilogue.h"
@@ -10,14 +10,14 @@
 
 enum {
     COLS = OX_QPACK_COLS,
-    REGS = COLS / QW,    /* registers that hold a tile's columns */
-    PER_LINE = 16 / QW,  /* registers that a 64-byte line of codes fills */
-    CHUNK = 512,         /* k of a panel: 16 KiB of codes */
+    REGS = COLS / QW,   /* registers that hold a tile's columns */
+    PER_LINE = 16 / QW, /* registers that a 64-byte line of codes fills */
+    CHUNK = 512,        /* k of a panel: 16 KiB of codes */
     CHUNK_BLOCKS = CHUNK / 16,
-    STRIP = 192,         /* rows that share an unpacked panel */
-    NEAR = 2048,         /* bytes ahead: to the first-level cache, */
-    FAR = 16384,         /* and to the second */
-    LAG = 2,             /* rows between a row's last product and its scaling */
+    STRIP = 192, /* rows that share an unpacked panel */
+    NEAR = 2048, /* bytes ahead: to the first-level cache, */
+    FAR = 16384, /* and to the second */
+    LAG = 2,     /* rows between a row's last product and its scaling */
 };
 
 OX_INLINE void prefetch(const uint8_t *p, size_t n)

@@ -124,8 +124,7 @@ static void write_record(const ox_qpack *p, const tile_rows *t, size_t b, uint8_
                 memcpy(out, p->code.bits == 4 ? (const void *)&word : codes, 4);
             }
     out = write_floats(out, t->scales + b, t->blocks, p->code.scale_f16);
-    if (p->code.zero == OX_ZERO_MIN)
-        write_floats(out, t->mins + b, t->blocks, p->code.scale_f16);
+    if (p->code.zero == OX_ZERO_MIN) write_floats(out, t->mins + b, t->blocks, p->code.scale_f16);
     if (p->code.zero == OX_ZERO_CODE)
         for (size_t c = 0; c < COLS; c++)
             out[c] = t->zeros[c * t->blocks + b];

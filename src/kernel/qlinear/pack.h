@@ -22,12 +22,12 @@ enum { OX_QPACK_COLS = 32 };
 typedef struct ox_qpack {
     uint8_t *data; /* bytes, aligned to 64 (ox_pages_alloc); the caller's */
     size_t bytes;
-    size_t n, k;     /* rows of all weights together; columns of each */
-    size_t n_out;    /* columns of the product: n, or n/2 with pairs */
-    size_t units;    /* ceil(n_out / 32) */
-    size_t blocks;   /* records a tile: ceil(k / code.block) */
-    size_t record;   /* bytes of a record */
-    size_t tile;     /* bytes of a tile */
+    size_t n, k;   /* rows of all weights together; columns of each */
+    size_t n_out;  /* columns of the product: n, or n/2 with pairs */
+    size_t units;  /* ceil(n_out / 32) */
+    size_t blocks; /* records a tile: ceil(k / code.block) */
+    size_t record; /* bytes of a record */
+    size_t tile;   /* bytes of a tile */
     ox_code_layout code;
     bool pairs; /* rows [0, n/2) are gates, [n/2, n) the ups that belong to them */
 } ox_qpack;

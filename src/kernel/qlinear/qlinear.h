@@ -6,7 +6,8 @@
  *   acc  = fmaf((float)dot, s_w * s_x, acc)
  *   acc  = fmaf(m_w, s_x * (float)sum_x, acc)            ZERO_MIN only
  *
- * with two planes of x the sums of both planes are added; then  y = act(acc + bias) + add,  with pairs  y = act(acc_gate + bias_gate) * (acc_up + bias_up)
+ * with two planes of x the sums of both planes are added; then  y = act(acc + bias) + add,  with
+ * pairs  y = act(acc_gate + bias_gate) * (acc_up + bias_up)
  * + add. One formula for every shape: a row's bits depend neither on the number of rows, nor on the
  * split into units, nor on the tier. */
 #ifndef OX_KERNEL_QLINEAR_H
@@ -16,13 +17,13 @@
 #include "kernel/quantize/quantize.h"
 
 typedef enum ox_qlinear_act { /* same order as the term's activations, behind NONE */
-    OX_QLINEAR_NONE,
-    OX_QLINEAR_SILU,
-    OX_QLINEAR_GELU,
-    OX_QLINEAR_GELU_TANH,
-    OX_QLINEAR_QUICK_GELU,
-    OX_QLINEAR_RELU,
-    OX_QLINEAR_RELU2,
+                              OX_QLINEAR_NONE,
+                              OX_QLINEAR_SILU,
+                              OX_QLINEAR_GELU,
+                              OX_QLINEAR_GELU_TANH,
+                              OX_QLINEAR_QUICK_GELU,
+                              OX_QLINEAR_RELU,
+                              OX_QLINEAR_RELU2,
 } ox_qlinear_act;
 
 typedef struct ox_qlinear_args {

@@ -1,5 +1,5 @@
-/* small.h - up to 8 planes of rows: codes are unpacked in registers, each record is read once per group of rows,
- * in one stream with two prefetch distances. */
+/* small.h - up to 8 planes of rows: codes are unpacked in registers, each record is read once per
+ * group of rows, in one stream with two prefetch distances. */
 #ifndef OX_KERNEL_QLINEAR_SMALL_H
 #define OX_KERNEL_QLINEAR_SMALL_H
 #include "kernel/qlinear/loops.h"

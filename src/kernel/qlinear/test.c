@@ -76,7 +76,8 @@ static void check_value(float got, const ox_qlinear_args *a, const truth *t, siz
         tol += 2 * EPS * (fabs(want) + fabs(add));
         if (!(fabs((double)got - want) <= tol))
             ktest_fail("[%zu][%zu] want %.9g got %.9g (allowed %.3g, %s); %s", r, c, want,
-                       (double)got, tol, coarse ? "float activations" : "integer activations", what);
+                       (double)got, tol, coarse ? "float activations" : "integer activations",
+                       what);
     }
 }
 
@@ -134,8 +135,9 @@ static void fill_x(float *x, const shape *s)
 static void check(const ox_kernel_row *row, qform f, shape s)
 {
     char what[160];
-    snprintf(what, sizeof(what), "bits %d block %d zeros %d f16 %d m %zu n %zu k %zu pairs %d act %d planes %d",
-             f.bits, f.block, f.zeros, f.f16, s.m, s.n, s.k, s.pairs, s.act, s.planes);
+    snprintf(what, sizeof(what),
+             "bits %d block %d zeros %d f16 %d m %zu n %zu k %zu pairs %d act %d planes %d", f.bits,
+             f.block, f.zeros, f.f16, s.m, s.n, s.k, s.pairs, s.act, s.planes);
     qweights q;
     qweights_open(&q, f, s.n, s.k, s.pairs ? s.n / 2 : s.n - s.n / 3, s.pairs);
     const ox_qpack *p = &q.pack;
@@ -229,14 +231,20 @@ void ktest_qlinear(void)
             check_form(row, f, i++);
         }
         for (int form = 0; form < 36; form++)
-            check_form(row, (qform){form & 1 ? 8 : 4, form & 2 ? 16 : 32, form / 4 % 3, true,
-                                    1 + form / 12}, i++);
+            check_form(
+                row,
+                (qform){form & 1 ? 8 : 4, form & 2 ? 16 : 32, form / 4 % 3, true, 1 + form / 12},
+                i++);
         for (int form = 0; form < 12; form++) { /* several pieces of k, several pieces of rows */
             const qform f = {form & 1 ? 8 : 4, form & 2 ? 16 : 32, form / 4, true, 0};
-            check(row, f, (shape){.m = 13, .n = 40, .k = 1700, .bias = true, .planes = 1 + form % 2});
-            check(row, f, (shape){.m = 2, .n = 34, .k = 1100, .pairs = true, .act = 1, .planes = 2 - form % 2});
+            check(row, f,
+                  (shape){.m = 13, .n = 40, .k = 1700, .bias = true, .planes = 1 + form % 2});
+            check(row, f,
+                  (shape){
+                      .m = 2, .n = 34, .k = 1100, .pairs = true, .act = 1, .planes = 2 - form % 2});
         }
-        check(row, (qform){4, 32, 2, true, 0}, (shape){.m = 300, .n = 36, .k = 600, .add = true, .planes = 2});
+        check(row, (qform){4, 32, 2, true, 0},
+              (shape){.m = 300, .n = 36, .k = 600, .add = true, .planes = 2});
         check(row, (qform){2, 32, 0, true, 0}, (shape){.m = 3, .n = 36, .k = 96, .planes = 1});
         check_nan_stays_in_its_row(row);
         ktest_end(row);

@@ -1,20 +1,21 @@
-/* quantize.h - float32 rows to int8 codes with one scale per block of 16 or 32, in one plane or two.
+/* quantize.h - float32 rows to int8 codes with one scale per block of 16 or 32, in one plane or
+ * two.
  *
  *   m = max |x| over the block
  *   one plane:   s = m / 127;    q[k] = round-to-even(x[k] * (127 / m))
  *   two planes:  s = m / 32384;  v[k] = round-to-even(x[k] * (32384 / m)) = 254 hi[k] + lo[k]
- *                plane 0 holds hi with scale 254 s, plane 1 holds lo with scale s; |hi|, |lo| <= 127
- *   m < 2^-100: the block is zero (s = 0, q = 0). A block that holds a NaN or an infinity gets
- *   s = NaN and q = 0, so that everything computed from it is NaN.
+ *                plane 0 holds hi with scale 254 s, plane 1 holds lo with scale s; |hi|, |lo| <=
+ * 127 m < 2^-100: the block is zero (s = 0, q = 0). A block that holds a NaN or an infinity gets s
+ * = NaN and q = 0, so that everything computed from it is NaN.
  *
- * Two planes make 16-bit activations out of two int8 rows: products run on both and add up. Relative
- * error of an element: half a step, m/254 against m/64768.
+ * Two planes make 16-bit activations out of two int8 rows: products run on both and add up.
+ * Relative error of an element: half a step, m/254 against m/64768.
  *
  * Bit-identical on every tier. One buffer holds everything of a row, so that a planner reserves
  * ox_qact_bytes() of step scratch and nothing else:
  *
- *   plane p of row r at data + (r*planes + p)*ld:  int8 codes [blocks*block] (padding 0) | float scales [blocks]
- *                          | int32 sums of the codes [blocks]
+ *   plane p of row r at data + (r*planes + p)*ld:  int8 codes [blocks*block] (padding 0) | float
+ * scales [blocks] | int32 sums of the codes [blocks]
  *
  * The codes lie as the weights they will meet want them: 4-bit weights: within each 8, evens
  * k = 0 2 4 6 then odds 1 3 5 7; 8-bit weights: in order. */

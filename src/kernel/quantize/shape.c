@@ -11,7 +11,12 @@ ox_qact ox_qact_shape(size_t rows, size_t k, int32_t block, int32_t bits, int32_
     size_t ld = (used + LINE - 1) / LINE * LINE;
     /* Eight rows are read side by side: keep them off the same few sets of a cache. */
     if (ld % 1024 == 0) ld += LINE;
-    return (ox_qact){.rows = rows, .k = k, .blocks = blocks, .ld = ld, .block = block, .bits = bits,
+    return (ox_qact){.rows = rows,
+                     .k = k,
+                     .blocks = blocks,
+                     .ld = ld,
+                     .block = block,
+                     .bits = bits,
                      .planes = planes};
 }
 

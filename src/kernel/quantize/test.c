@@ -81,7 +81,8 @@ static void check(const ox_kernel_row *row, size_t rows, size_t k, int form, int
     ((ox_quantize_fn *)row->fn)(&args, mid, rows);
     ((ox_quantize_fn *)row->fn)(&args, 0, mid);
     if (memcmp(a.p, b.p, bytes))
-        ktest_fail("differs from the reference: rows %zu k %zu form %d kind %d", rows, k, form, kind);
+        ktest_fail("differs from the reference: rows %zu k %zu form %d kind %d", rows, k, form,
+                   kind);
     check_meaning(&got, x.p, ldx);
     ktest_free(&x);
     ktest_free(&a);

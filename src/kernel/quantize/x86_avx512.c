@@ -23,7 +23,8 @@ static void planes_of(const float *x, int n, float s, bool order4, int8_t *hi, i
 {
     __m512i sum_hi = _mm512_setzero_si512(), sum_lo = sum_hi;
     for (int i = 0; i < n; i += 16) {
-        const __m512i v = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), _mm512_set1_ps(s)));
+        const __m512i v =
+            _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), _mm512_set1_ps(s)));
         const __m512 part = _mm512_div_ps(_mm512_cvtepi32_ps(v), _mm512_set1_ps(254.0f));
         const __m512i h = _mm512_cvtps_epi32(part);
         const __m512i l = _mm512_sub_epi32(v, _mm512_mullo_epi32(h, _mm512_set1_epi32(254)));
@@ -40,7 +41,8 @@ static int32_t codes_of(const float *x, int n, float s, bool order4, int8_t *out
 {
     __m512i sum = _mm512_setzero_si512();
     for (int i = 0; i < n; i += 16) {
-        const __m512i q = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), _mm512_set1_ps(s)));
+        const __m512i q =
+            _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), _mm512_set1_ps(s)));
         put16(q, order4, out + i);
         sum = _mm512_add_epi32(sum, q);
     }
