@@ -1,10 +1,11 @@
 /* SHA-256 against the examples of FIPS 180-4 and every split of a message. */
 #include "base/sha256.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
+#include <cmocka.h>
 
 static void digest(const char *text, size_t split, char hex[65])
 {

@@ -1,12 +1,13 @@
 /* Team: every worker runs, barriers order phases, splits cover everything once. */
 #include "base/team.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 typedef struct work {
     ox_team *team;
