@@ -198,10 +198,15 @@ static ox_status project_qkv(const builder *b, int32_t layer, ox_value_id x, ox_
     return OX_OK;
 }
 
-static ox_status rotate(const builder *b, int32_t layer, int32_t n_heads, const char *pattern,
+/* Tables are made when the first layer needs them: by then its matrices have proved that sizes in
+ * the metadata are those of the data. */
+static ox_status rotate(builder *b, int32_t layer, int32_t n_heads, const char *pattern,
                         ox_value_id *x, ox_err *err)
 {
     const bool local = b->hp->local_rope && b->hp->windowed[layer];
+    if (!b->rotary[local])
+        OX_TRY(ox_rope_build(&b->rotary[local], b->g->arena, &b->hp->rope[local], b->hp->context,
+                             err));
     const ox_term t = {.kind = OX_TERM_ROTATE,
                        .n_heads = n_heads,
                        .head_size = b->hp->head_size,
@@ -210,7 +215,7 @@ static ox_status rotate(const builder *b, int32_t layer, int32_t n_heads, const 
 }
 
 /* x <- output projection of attention over x */
-static ox_status attention(const builder *b, int32_t layer, ox_value_id *x, ox_err *err)
+static ox_status attention(builder *b, int32_t layer, ox_value_id *x, ox_err *err)
 {
     const ox_hparams *hp = b->hp;
     const ox_cache cache = {.n_kv_heads = hp->n_kv_heads,
@@ -265,7 +270,7 @@ static ox_status mlp(const builder *b, int32_t layer, ox_value_id *x, ox_err *er
     return project(b, OX_ROLE_DOWN, layer, out, hp->mlp_bias, y, x, err);
 }
 
-static ox_status layer_terms(const builder *b, int32_t layer, ox_value_id *x, ox_err *err)
+static ox_status layer_terms(builder *b, int32_t layer, ox_value_id *x, ox_err *err)
 {
     const ox_term sum = {.kind = OX_TERM_ADD};
     ox_value_id y = *x;
@@ -337,8 +342,6 @@ ox_status ox_decoder_build(ox_graph *g, const ox_hparams *hp, const ox_tensors *
     builder b = {.g = g, .hp = hp, .tensors = tensors, .q = q};
     const ox_weight *table, *matrix, *bias;
     ox_value_id x;
-    for (int i = 0; i < (hp->local_rope ? 2 : 1); i++)
-        OX_TRY(ox_rope_build(&b.rotary[i], g->arena, &hp->rope[i], hp->context, err));
     OX_TRY(add_ids(g, &x, err));
     OX_TRY(tables(&b, &table, &matrix, &bias, err));
     const ox_term embed = {.kind = OX_TERM_EMBED, .weight = table, .scale = hp->embed_scale};

@@ -1,6 +1,8 @@
 /* import.c - see import_internal.h. */
 #include "convert/import_internal.h"
 
+enum { CONTEXT_MAX = 1 << 20 }; /* rotary tables have a row a position */
+
 ox_status ox_import_begin(ox_source **out, ox_source_form form, const char *path, ox_err *err)
 {
     ox_source *s = ox_calloc(1, sizeof *s);
@@ -53,11 +55,19 @@ ox_status ox_import_copy(ox_source *s, ox_str bytes, ox_str *out, ox_err *err)
     return OX_OK;
 }
 
-void ox_import_set_facts(ox_source *s, const ox_hparams *hp)
+ox_status ox_import_set_facts(ox_source *s, ox_hparams *hp, ox_err *err)
 {
+    if (hp->context > CONTEXT_MAX) {
+        const int64_t stated = hp->context;
+        hp->context = CONTEXT_MAX;
+        if (ox_source_warn(s, "the declared context of %lld positions is cut to %d",
+                           (long long)stated, CONTEXT_MAX))
+            return OX_FAIL(err, OX_NO_MEMORY, "out of memory");
+    }
     s->facts.type = ox_str_of(hp->arch->word);
     s->facts.context_length = hp->context;
     s->facts.vocab_size = hp->vocab;
+    return OX_OK;
 }
 
 ox_status ox_import_shape(ox_weight *w, ox_str name, int32_t rank, const int64_t *dims, ox_err *err)

@@ -107,7 +107,7 @@ static ox_status build(ox_source *s, ox_gguf *g, const ox_quant_choice *q, ox_er
     for (size_t i = 0; i < g->n_tensors; i++) /* rotary factors are read with the metadata */
         l.used[i] = ox_str_starts(g->tensors[i].name, OX_STR("rope_"));
     OX_TRY_GOTO(ox_hparams_from_gguf(&hp, g, err));
-    ox_import_set_facts(s, &hp);
+    OX_TRY_GOTO(ox_import_set_facts(s, &hp, err));
     OX_TRY_GOTO(ox_decoder_build(s->graph, &hp, &tensors, q, err));
     OX_TRY_GOTO(read_facts(s, g, err));
     OX_TRY_GOTO(ox_import_warn_unused(s, g->n_tensors, l.used, tensor_name, g));

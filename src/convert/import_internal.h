@@ -12,8 +12,8 @@ ox_status ox_import_take_mapping(ox_source *s, ox_mapping *m, ox_err *err);
 ox_status ox_import_add_eos(ox_source *s, int64_t id, ox_err *err);
 /* Copies bytes into the source's arena. */
 ox_status ox_import_copy(ox_source *s, ox_str bytes, ox_str *out, ox_err *err);
-/* Sizes and name that hparams know. */
-void ox_import_set_facts(ox_source *s, const ox_hparams *hp);
+/* Facts that hparams know; a context beyond reason is cut in both, with a warning. */
+ox_status ox_import_set_facts(ox_source *s, ox_hparams *hp, ox_err *err);
 /* config.json has been parsed: fills the rest from the folder's other files. */
 ox_status ox_import_hf_facts(ox_source *s, const char *dir, const ox_json *config, ox_err *err);
 /* A 1- or 2-dimensional tensor as a weight; longer shapes are refused. dims are in row-major

@@ -177,6 +177,31 @@ static void quantised_anew_when_asked(void **state)
     ox_source_close(&s);
 }
 
+/* Every byte of keys and tensor descriptions changed in three ways, and the file cut there. */
+static void hostile_headers_are_refused_or_read(void **state)
+{
+    (void)state;
+    static const unsigned char masks[] = {1, 128, 255};
+    const tiny_gguf t = {.arch = "llama", .n_layers = 1, .format = OX_FORMAT_Q4_0};
+    ox_buf b = {0};
+    assert_true(tiny_gguf_bytes(&t, &b));
+    for (size_t i = 4; i < 1600; i++) {
+        const char old = b.p[i];
+        for (size_t k = 0; k < OX_COUNT(masks) + 1; k++) {
+            ox_err err = OX_ERR_INIT;
+            ox_source *s = NULL;
+            const bool cut = k == OX_COUNT(masks);
+            b.p[i] = cut ? old : (char)(old ^ (char)masks[k]);
+            const ox_str bytes = {b.p, cut ? i : b.n};
+            assert_int_equal(ox_file_write_atomic(path, bytes, NULL), OX_OK);
+            if (ox_import_gguf(&s, path, &err)) assert_int_not_equal(err.msg[0], 0);
+            ox_source_close(&s);
+        }
+        b.p[i] = old;
+    }
+    ox_buf_deinit(&b);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -206,6 +231,7 @@ int main(void)
         cmocka_unit_test(biases_are_taken_where_the_architecture_has_them),
         cmocka_unit_test(refusals_name_the_thing),
         cmocka_unit_test(quantised_anew_when_asked),
+        cmocka_unit_test(hostile_headers_are_refused_or_read),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
