@@ -13,7 +13,7 @@ enum {
     OX_TRAIT_GGUF_PAIRS = 1 << 0,     /* GGUF orders the rows of Q and K for pairs (2i, 2i+1) */
     OX_TRAIT_QKV_BIAS = 1 << 1,       /* biases on q, k and v */
     OX_TRAIT_QK_NORM = 1 << 2,        /* every head of q and k is normalised */
-    OX_TRAIT_FUSED = 1 << 3,          /* q, k, v are one tensor; gate and up are one tensor */
+    OX_TRAIT_FUSED = 1 << 3,          /* q, k, v may be one tensor; gate and up are one tensor */
     OX_TRAIT_POST_NORMS = 1 << 4,     /* norms after attention and MLP, before the residual add */
     OX_TRAIT_ONE_PLUS_NORM = 1 << 5,  /* safetensors store gamma - 1 */
     OX_TRAIT_ROOT_EMBED = 1 << 6,     /* embeddings times sqrt(hidden) */
@@ -24,6 +24,7 @@ enum {
     OX_TRAIT_CAPS = 1 << 11,          /* soft-caps on scores and logits */
     OX_TRAIT_QUERY_SCALAR = 1 << 12,  /* softmax scale = query_pre_attn_scalar^-0.5 */
     OX_TRAIT_LOCAL_ROPE = 1 << 13,    /* windowed layers have their own rotary base */
+    OX_TRAIT_PAIRS = 1 << 14,         /* pairs (2i, 2i+1) turn, in every kind of file */
 };
 
 typedef struct ox_arch {

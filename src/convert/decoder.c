@@ -179,8 +179,7 @@ static ox_status project_qkv(const builder *b, int32_t layer, ox_value_id x, ox_
     const int64_t nkv = (int64_t)hp->n_kv_heads * hp->head_size, n[3] = {nq, nkv, nkv};
     const ox_weight *packed = NULL, *packed_bias = NULL;
     if (hp->fused) {
-        OX_TRY(get(b, OX_ROLE_QKV, layer, ".weight", nq + 2 * nkv, hp->hidden, hp->is_gguf, &packed,
-                   err));
+        OX_TRY(get(b, OX_ROLE_QKV, layer, ".weight", nq + 2 * nkv, hp->hidden, true, &packed, err));
         OX_TRY(get(b, OX_ROLE_QKV, layer, ".bias", 1, nq + 2 * nkv, !hp->qkv_bias || !packed,
                    &packed_bias, err));
     }

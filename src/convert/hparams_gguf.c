@@ -182,7 +182,7 @@ ox_status ox_hparams_from_gguf(ox_hparams *hp, const ox_gguf *g, ox_err *err)
     hp->tied = true;
     ox_rope_rule *rope = &hp->rope[0];
     rope->rotary = (int32_t)ox_gguf_i64(g, key(&r, "rope.dimension_count"), hp->head_size);
-    rope->interleaved = traits & OX_TRAIT_GGUF_PAIRS;
+    rope->interleaved = traits & (OX_TRAIT_GGUF_PAIRS | OX_TRAIT_PAIRS);
     rope->theta = get(&r, "rope.freq_base", 10000);
     read_attention(&r, hp);
     read_windows(&r, hp);

@@ -174,7 +174,8 @@ static ox_status read_rope(const ox_json *c, ox_hparams *hp, ox_arena *arena, ox
         return OX_FAIL(err, OX_BAD_FILE,
                        "config.json: partial_rotary_factor is %g, expected 0 to 1", partial);
     const int32_t rotary = (int32_t)(hp->head_size * partial);
-    hp->rope[0] = (ox_rope_rule){.rotary = rotary, .theta = theta};
+    const bool pairs = hp->arch->traits & OX_TRAIT_PAIRS;
+    hp->rope[0] = (ox_rope_rule){.rotary = rotary, .interleaved = pairs, .theta = theta};
     OX_TRY(read_rule(c, all, hp, &hp->rope[0], arena, err));
     if (!(hp->arch->traits & OX_TRAIT_LOCAL_ROPE)) return OX_OK;
     hp->local_rope = true;

@@ -53,6 +53,7 @@ MODELS = {
                                      attn_logit_softcapping=2.0, final_logit_softcapping=2.0)),
     'gemma3': (hf.Gemma3TextConfig, dict(LOCAL, query_pre_attn_scalar=24)),
     'gemma3-cap': (hf.Gemma3TextConfig, dict(LOCAL, final_logit_softcapping=2.0)),
+    'glm': (hf.GlmConfig, dict(head_dim=32, partial_rotary_factor=0.5, attention_bias=True)),
     'phi3': (hf.Phi3Config, dict(sliding_window=12)),
     'phi3-long': (hf.Phi3Config, dict(
         num_attention_heads=2, num_key_value_heads=1, original_max_position_embeddings=32,
