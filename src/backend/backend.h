@@ -24,6 +24,7 @@ typedef struct ox_backend_ops {
     void (*run)(ox_backend *b, const ox_call *calls, size_t n, const ox_buffer *buffers,
                 const size_t *offsets, char *arena, const ox_step *step, const ox_kv_pool *kv);
     uint64_t (*weight_bytes)(const ox_backend *b); /* memory of prepared weights */
+    const char *(*complaint)(const ox_backend *b); /* what OXGEN_CHECK=1 found; NULL = nothing */
     void (*close)(ox_backend *b);
 } ox_backend_ops;
 

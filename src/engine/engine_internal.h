@@ -30,6 +30,7 @@ struct ox_model {
     ox_tokenizer *tokenizer; /* NULL: the model has none */
     ox_template *chat, *tools;
     int64_t context;
+    int64_t switch_length; /* total length from which other rotary tables hold; 0 = none */
     char *name, *type, *search_json; /* NUL-terminated facts */
 };
 
@@ -40,6 +41,7 @@ struct ox_session {
     OX_VEC(int32_t) ids;
     float *logits; /* [vocab]; valid when has_logits */
     bool has_logits;
+    bool long_keys; /* the cache was made with the rotary tables of long sequences */
 };
 
 /* open.c: recognises which form MODEL is and opens it. */

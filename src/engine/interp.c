@@ -38,6 +38,8 @@ static ox_status add_port(ox_interp *p, ox_str past, ox_str present, ox_err *err
         if (i == 2 && v->dims[i] < 0) q.axis = i;
     }
     if (q.axis >= 0) q.dims[q.axis] = 0;
+    if (v->rank == 4 && q.dims[3] < 0 && p->source->facts.head_size)
+        q.dims[3] = p->source->facts.head_size;
     for (int32_t i = 0; i < v->rank; i++)
         if (q.dims[i] < 0)
             return OX_FAIL(err, OX_UNSUPPORTED,

@@ -145,6 +145,17 @@ static int64_t table_positions(const ox_graph *g)
     return least;
 }
 
+/* Length at which rotary tables change; 0 = they do not. */
+static int64_t table_switch(const ox_graph *g)
+{
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        const ox_node *n = &g->nodes.p[i];
+        if (!n->dead && n->term && n->term->kind == OX_TERM_ROTATE && n->term->rotary->long_cos)
+            return n->term->rotary->switch_length;
+    }
+    return 0;
+}
+
 static ox_status pick_context(ox_model *m, const ox_model_options *o, ox_err *err)
 {
     const int64_t declared = m->source->facts.context_length;
@@ -157,6 +168,7 @@ static ox_status pick_context(ox_model *m, const ox_model_options *o, ox_err *er
                        "--context %lld is more than the model's %lld positions; lower it",
                        (long long)o->context, (long long)most);
     m->context = o->context ? o->context : most;
+    if (m->plan) m->switch_length = table_switch(m->source->graph);
     return OX_OK;
 }
 

@@ -52,10 +52,10 @@ static ox_status check_ids(const ox_session *s, const int32_t *ids, size_t n, ox
     return OX_OK;
 }
 
-/* One step over the planned calls: ids[0..n) at the session's end; the last n_wanted rows' logits
- * go to fn. */
-static ox_status planned_step(ox_session *s, const int32_t *ids, size_t n, size_t n_wanted,
-                              ox_logits_fn *fn, void *user, ox_err *err)
+/* One step over the planned calls: ids[0..n) at the session's end, in a sequence that will have
+ * `total` tokens after the whole request; the last n_wanted rows' logits go to fn. */
+static ox_status planned_step(ox_session *s, const int32_t *ids, size_t n, size_t total,
+                              size_t n_wanted, ox_logits_fn *fn, void *user, ox_err *err)
 {
     ox_model *m = s->model;
     int32_t pos[OX_MANY_ROWS], wanted[OX_WANTED_ROWS];
@@ -71,10 +71,12 @@ static ox_status planned_step(ox_session *s, const int32_t *ids, size_t n, size_
                           .ids = ids,
                           .pos = pos,
                           .tables = &table,
-                          .total = (int32_t)(at + n),
+                          .total = (int32_t)total,
                           .n_wanted = (int32_t)n_wanted,
                           .wanted = wanted};
     const float *logits = ox_exec_run(m->exec, &step, m->kv);
+    const char *complaint = m->backend->ops->complaint(m->backend);
+    if (complaint) return OX_FAIL(err, OX_FAILED, "%s", complaint);
     s->kv.n_positions = at + n;
     for (size_t i = 0; i < n_wanted; i++)
         OX_TRY(fn(user, at + (size_t)wanted[i], logits + i * (size_t)m->plan->vocab,
@@ -82,7 +84,7 @@ static ox_status planned_step(ox_session *s, const int32_t *ids, size_t n, size_
     return OX_OK;
 }
 
-static ox_status step(ox_session *s, const int32_t *ids, size_t n, size_t n_wanted,
+static ox_status step(ox_session *s, const int32_t *ids, size_t n, size_t total, size_t n_wanted,
                       ox_logits_fn *fn, void *user, ox_err *err)
 {
     if (!ox_vec_reserve(&s->ids, s->ids.n + n))
@@ -90,7 +92,7 @@ static ox_status step(ox_session *s, const int32_t *ids, size_t n, size_t n_want
     if (s->model->interp)
         OX_TRY(ox_interp_append(s->model->interp, s->interp, ids, n, n_wanted, fn, user, err));
     else
-        OX_TRY(planned_step(s, ids, n, n_wanted, fn, user, err));
+        OX_TRY(planned_step(s, ids, n, total, n_wanted, fn, user, err));
     memcpy(s->ids.p + s->ids.n, ids, n * sizeof(*ids));
     s->ids.n += n;
     return OX_OK;
@@ -129,7 +131,7 @@ ox_status ox_sessions_step(ox_session *const *sessions, const int32_t *ids, size
         return OX_FAIL(err, OX_BAD_ARGUMENT, "%zu sessions in a step; expected 1 to %d", n,
                        OX_WANTED_ROWS);
     ox_model *m = sessions[0]->model;
-    if (m->interp) {
+    if (m->interp || m->switch_length) { /* tables may differ from session to session */
         for (size_t i = 0; i < n; i++)
             OX_TRY(ox_session_append(sessions[i], &ids[i], 1, 0, NULL, NULL, err));
         return OX_OK;
@@ -166,16 +168,36 @@ static size_t largest_chunk(const ox_session *s, size_t asked, size_t most)
     return asked && asked < most ? asked : most;
 }
 
+/* Rotary tables that change with the total length: keys of the other kind are made again. */
+static ox_status match_tables(ox_session *s, size_t total, ox_err *err)
+{
+    const size_t limit = (size_t)s->model->switch_length, n = s->ids.n;
+    if (!limit || s->long_keys == (total > limit)) return OX_OK;
+    s->long_keys = total > limit;
+    if (!n) return OX_OK;
+    int32_t *history = ox_alloc(n * sizeof(*history));
+    if (!history) return OX_FAIL(err, OX_NO_MEMORY, "no memory for the token history");
+    memcpy(history, s->ids.p, n * sizeof(*history));
+    ox_status st = ox_session_rewind(s, 0, err);
+    for (size_t done = 0; !st && done < n; done += OX_MANY_ROWS) {
+        const size_t rows = n - done < OX_MANY_ROWS ? n - done : OX_MANY_ROWS;
+        st = step(s, history + done, rows, total, 0, NULL, NULL, err);
+    }
+    ox_free(history);
+    return st;
+}
+
 ox_status ox_session_append(ox_session *s, const int32_t *ids, size_t n, size_t chunk,
                             ox_progress_fn *progress, void *user, ox_err *err)
 {
     if (!n) return OX_OK;
     OX_TRY(check_ids(s, ids, n, err));
-    const size_t most = largest_chunk(s, chunk, OX_MANY_ROWS);
+    const size_t most = largest_chunk(s, chunk, OX_MANY_ROWS), total = s->ids.n + n;
+    OX_TRY(match_tables(s, total, err));
     for (size_t done = 0; done < n;) {
         const size_t rows = n - done < most ? n - done : most;
         s->has_logits = false;
-        OX_TRY(step(s, ids + done, rows, done + rows == n, keep_logits, s, err));
+        OX_TRY(step(s, ids + done, rows, total, done + rows == n, keep_logits, s, err));
         done += rows;
         if (progress && done < n && progress(user, "prefill", done, n))
             return OX_FAIL(err, OX_CANCELLED, "interrupted after %zu of %zu prompt tokens", done,
@@ -263,10 +285,11 @@ ox_status ox_session_all_logits(ox_session *s, const int32_t *ids, size_t n, siz
 {
     OX_TRY(ox_session_rewind(s, 0, err));
     OX_TRY(check_ids(s, ids, n, err));
+    OX_TRY(match_tables(s, n, err));
     const size_t most = largest_chunk(s, chunk, OX_WANTED_ROWS);
     for (size_t done = 0; done < n;) {
         const size_t rows = n - done < most ? n - done : most;
-        OX_TRY(step(s, ids + done, rows, rows, fn, user, err));
+        OX_TRY(step(s, ids + done, rows, n, rows, fn, user, err));
         done += rows;
     }
     return OX_OK;

@@ -166,6 +166,7 @@ static ox_status read_model(ox_source *s, const ox_json *model, ox_err *err)
     OX_TRY(ox_json_opt_str(model, "type", &f->type, err));
     OX_TRY(ox_json_opt_i64(model, "context_length", 0, INT32_MAX, &f->context_length, err));
     OX_TRY(ox_json_opt_i64(model, "vocab_size", 0, INT32_MAX, &f->vocab_size, err));
+    OX_TRY(ox_json_opt_i64(model, "decoder.head_size", 0, INT32_MAX, &f->head_size, err));
     OX_TRY(ox_json_opt_i64(model, "bos_token_id", INT32_MIN, INT32_MAX, &bos, err));
     f->bos = bos >= 0 && (!f->vocab_size || bos < f->vocab_size) ? (int32_t)bos : -1;
     OX_TRY(ox_model_add_eos(s, ox_json_get(model, "eos_token_id"), err));

@@ -2,8 +2,11 @@
  *
  * Every worker runs every call on its own fixed range; a barrier where the plan asks for one. */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/check.h"
+#include "base/fs.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 typedef struct cpu_call {
     ox_cpu_bind_fn *bind;
@@ -23,8 +26,13 @@ ox_status ox_cpu_pick(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *bound, const 
         const ox_kernel_row *row = ox_kernel_pick(rows, OX_DEVICE_CPU, &b->machine, args[k]);
         if (!row) return OX_FAIL(err, OX_UNSUPPORTED, "node %s: no kernel row accepts it", c->name);
         bound->fn[k] = row->fn;
+        bound->tol[k] = row->tol;
         c->rows[k] = row->name;
     }
+    const ox_kernel_row *last = rows;
+    while (last[1].device)
+        last++;
+    bound->ref = last->fn;
     return OX_OK;
 }
 
@@ -163,6 +171,12 @@ static void walk(void *user, int i, int n)
     }
 }
 
+static void walk_checked(const ox_cpu_run *r)
+{
+    for (size_t k = 0; k < r->n_calls; k++)
+        ox_cpu_check_call(r->b->check, r, &r->calls[k], table[r->calls[k].kind].run);
+}
+
 static void cpu_run(ox_backend *base, const ox_call *calls, size_t n, const ox_buffer *buffers,
                     const size_t *offsets, char *arena, const ox_step *step, const ox_kv_pool *kv)
 {
@@ -177,7 +191,16 @@ static void cpu_run(ox_backend *base, const ox_call *calls, size_t n, const ox_b
                       .n_calls = n};
     run.all = ox_class_of_rows(step->rows);
     run.wanted = ox_class_of_rows(step->n_wanted);
-    ox_team_run(b->team, walk, &run);
+    if (b->check)
+        walk_checked(&run);
+    else
+        ox_team_run(b->team, walk, &run);
+}
+
+static const char *cpu_complaint(const ox_backend *base)
+{
+    const ox_cpu_check *check = ((const ox_cpu_backend *)base)->check;
+    return check && check->found ? check->message : NULL;
 }
 
 static uint64_t cpu_weight_bytes(const ox_backend *base)
@@ -187,6 +210,7 @@ static uint64_t cpu_weight_bytes(const ox_backend *base)
 
 static void cpu_close(ox_backend *base)
 {
+    ox_free(((ox_cpu_backend *)base)->check);
     ox_free(base);
 }
 
@@ -198,6 +222,7 @@ static const ox_backend_ops ops = {
     .buffer_bytes = cpu_buffer_bytes,
     .run = cpu_run,
     .weight_bytes = cpu_weight_bytes,
+    .complaint = cpu_complaint,
     .close = cpu_close,
 };
 
@@ -208,9 +233,11 @@ ox_status ox_backend_cpu_open(ox_backend **out, ox_team *team, ox_err *err)
     if (!b) return OX_FAIL(err, OX_NO_MEMORY, "no memory for the CPU backend");
     b->base.ops = &ops;
     b->team = team;
+    const char *check = ox_env("OXGEN_CHECK");
+    if (check && !strcmp(check, "1")) b->check = ox_calloc(1, sizeof(*b->check));
     const ox_status st = ox_cpu_features(&b->machine.cpu_features, err);
     if (st) {
-        ox_free(b);
+        cpu_close(&b->base);
         return st;
     }
     *out = &b->base;

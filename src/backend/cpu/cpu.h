@@ -6,15 +6,20 @@
 #include "kernel/matmul/matmul.h"
 #include "kernel/qlinear/qlinear.h"
 
+typedef struct ox_cpu_check ox_cpu_check;
+
 typedef struct ox_cpu_backend {
     ox_backend base;
     ox_team *team; /* borrowed */
     ox_machine machine;
     uint64_t weight_bytes;
+    ox_cpu_check *check; /* OXGEN_CHECK=1, else NULL; owned */
 } ox_cpu_backend;
 
 typedef struct ox_cpu_bound {
     ox_any_fn *fn[OX_CLASS_COUNT];
+    ox_tol tol[OX_CLASS_COUNT];
+    ox_any_fn *ref; /* the family's reference row; NULL where a call has no family */
     ox_qpack qpack; /* LINEAR_INT, LINEAR_EXACT; data filled by prepare */
     ox_fpack fpack; /* LINEAR_FLOAT */
     size_t fpack_bytes;
