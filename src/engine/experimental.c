@@ -92,9 +92,3 @@ int32_t ox_machine_cpus(void)
 {
     return ox_cpu_count();
 }
-
-ox_status ox_model_bisect_text(ox_model *m, char **text, ox_err *err)
-{
-    (void)m, (void)text;
-    return OX_FAIL(err, OX_UNSUPPORTED, "bisection is not part of this build");
-}
