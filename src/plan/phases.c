@@ -176,6 +176,7 @@ ox_status ox_phase_single(ox_plan_builder *b, int32_t i_node, bool *took, ox_err
     const ox_node *node = &b->graph->nodes.p[i_node];
     const ox_value_id out = ox_plan_out(b, i_node);
 
+    if (t->kind == OX_TERM_HEAD) return ox_phase_head(b, i_node, took, err);
     *took = true;
     b->planned[i_node] = true;
     if (t->kind == OX_TERM_SLICE) {
