@@ -93,7 +93,7 @@ typedef struct ox_emitter {
     ox_jobs jobs;
     uint64_t end; /* bytes of data so far */
     ox_buf *report;
-    int32_t n_matrices, n_exact;
+    int32_t n_matrices, n_exact, n_widened; /* widened: blocks written as floats */
     bool failed; /* out of memory somewhere: checked at the end */
     /* the embedding's weight when the head shares it */
     const ox_weight *tied;

@@ -14,6 +14,7 @@ static void report_matrix(ox_emitter *e, ox_str name, const ox_job *job)
     ox_buf_put_c(e->report, '\n');
     e->n_matrices++;
     e->n_exact += job->form.exact;
+    e->n_widened += !job->form.nbits && ox_format_block(job->parts[0]->format) != 1;
 }
 
 /* Codes, scales and zero points as tensors "base.qweight", ".scales", ".qzeros". */

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { BLOCK_MAX = 256 };
+
 static const char *const KIND_NAMES[OX_QUANT_COUNT] = {"keep", "int4", "int8",
                                                        "f16",  "bf16", "f32"};
 
@@ -49,9 +51,10 @@ ox_nbits_sizes ox_nbits_row_sizes(int64_t cols, int32_t bits, int32_t block)
                             (blocks * (size_t)bits + 7) / 8};
 }
 
+/* Not a number becomes 0. */
 static float clamp_code(float v, float most)
 {
-    return v < 0 ? 0 : v > most ? most : v;
+    return v > 0 ? (v < most ? v : most) : 0;
 }
 
 /* Scale and zero code of one block of n <= block values. */
@@ -75,11 +78,23 @@ static void measure(const float *x, int64_t n, int32_t bits, bool asym, float *s
     *zero = roundf(clamp_code(fit, most));
 }
 
+/* Clamping first makes rounding half away from zero a matter of the fraction, without a call. */
+static void round_codes(const float *x, int64_t n, float inverse, float zero, float most,
+                        uint8_t *out)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float v = clamp_code(x[i] * inverse + zero, most);
+        const int32_t whole = (int32_t)v;
+        out[i] = (uint8_t)(whole + (v - (float)whole >= 0.5f));
+    }
+}
+
 void ox_quantize_row(const float *row, int64_t n, int32_t bits, int32_t block, uint8_t *codes,
                      float *scales, uint8_t *zeros)
 {
     const float most = (float)((1 << bits) - 1);
     const ox_nbits_sizes sizes = ox_nbits_row_sizes(n, bits, block);
+    uint8_t wide[BLOCK_MAX];
     if (zeros) memset(zeros, 0, sizes.zero_bytes);
     for (size_t b = 0; b < sizes.blocks; b++) {
         const float *x = row + b * (size_t)block;
@@ -94,16 +109,11 @@ void ox_quantize_row(const float *row, int64_t n, int32_t bits, int32_t block, u
         else if (zeros)
             zeros[b] = (uint8_t)zero_code;
         uint8_t *out = codes + b * (size_t)block * (size_t)bits / 8;
-        for (int32_t i = 0; i < block; i++) {
-            const unsigned q =
-                i < m ? (unsigned)clamp_code(roundf(x[i] * inverse + zero), most) : zero_code;
-            if (bits == 8)
-                out[i] = (uint8_t)q;
-            else if (i % 2 == 0)
-                out[i / 2] = (uint8_t)q;
-            else
-                out[i / 2] = (uint8_t)(out[i / 2] | q << 4);
-        }
+        round_codes(x, m, inverse, zero, most, wide);
+        memset(wide + m, (int)zero_code, (size_t)(block - m));
+        if (bits == 8) memcpy(out, wide, (size_t)block);
+        for (int32_t i = 0; bits == 4 && i < block / 2; i++)
+            out[i] = (uint8_t)(wide[2 * i] | wide[2 * i + 1] << 4);
     }
 }
 

@@ -19,7 +19,7 @@ try:
 except ImportError:
     sys.exit('skipped: gguf, torch or transformers is not installed')
 from onnx_decoder import logits
-from test_convert_hf import check, convert
+from test_convert_hf import check, convert, own_logits
 
 T = gguf.GGMLQuantizationType
 SIZES = dict(hidden_size=256, intermediate_size=512, num_hidden_layers=2, num_attention_heads=8,
@@ -39,6 +39,17 @@ ARCHS = {
     'gemma3': (hf.Gemma3TextConfig, gguf.MODEL_ARCH.GEMMA3,
                dict(head_dim=32, sliding_window=8, num_hidden_layers=7, query_pre_attn_scalar=32)),
     'phi3': (hf.Phi3Config, gguf.MODEL_ARCH.PHI3, dict(sliding_window=12)),
+    'llama-scaled': (hf.LlamaConfig, gguf.MODEL_ARCH.LLAMA, dict(rope_parameters=dict(
+        rope_type='llama3', rope_theta=5e5, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+        original_max_position_embeddings=64))),
+    'llama-yarn': (hf.LlamaConfig, gguf.MODEL_ARCH.LLAMA, dict(rope_parameters=dict(
+        rope_type='yarn', rope_theta=1e4, factor=4.0, original_max_position_embeddings=32))),
+    'phi3-long': (hf.Phi3Config, gguf.MODEL_ARCH.PHI3, dict(
+        original_max_position_embeddings=32, rope_parameters=dict(
+            rope_type='longrope', rope_theta=1e4, partial_rotary_factor=1.0,
+            short_factor=[1.0 + 0.1 * i for i in range(16)],
+            long_factor=[1.0 + 0.7 * i for i in range(16)],
+            original_max_position_embeddings=32))),
 }
 
 
@@ -72,7 +83,7 @@ def metadata(out, name, c):
     out.add_head_count(c.num_attention_heads)
     out.add_head_count_kv(c.num_key_value_heads)
     out.add_layer_norm_rms_eps(c.rms_norm_eps)
-    if name != 'llama':
+    if not name.startswith('llama'):
         head = getattr(c, 'head_dim', None) or c.hidden_size // c.num_attention_heads
         out.add_key_length(head)
         out.add_value_length(head)
@@ -88,6 +99,25 @@ def metadata(out, name, c):
     out.add_bos_token_id(1)
 
 
+def scaling(out, model, c):
+    """Rotary scaling as GGUF files state it: divisors as tensors, or numbers."""
+    rope, rotary = c.rope_parameters, model.model.rotary_emb
+    kind = rope.get('rope_type', 'default')
+    if kind == 'llama3':
+        plain = rope['rope_theta'] ** -(np.arange(0, 32, 2) / 32)
+        out.add_tensor('rope_freqs.weight',
+                       (plain / rotary.inv_freq.numpy()).astype(np.float32))
+    elif kind == 'longrope':
+        for which in ('short', 'long'):
+            out.add_tensor(f'rope_factors_{which}.weight', np.array(rope[which + '_factor'], np.float32))
+        out.add_rope_scaling_attn_factors(float(rotary.attention_scaling))
+        out.add_rope_scaling_orig_ctx_len(rope['original_max_position_embeddings'])
+    elif kind == 'yarn':
+        out.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        out.add_rope_scaling_factor(rope['factor'])
+        out.add_rope_scaling_orig_ctx_len(rope['original_max_position_embeddings'])
+
+
 def make(path, name, kind, rng):
     """Writes the GGUF and returns the model whose weights are those of the file."""
     config, arch, changes = ARCHS[name]
@@ -97,11 +127,13 @@ def make(path, name, kind, rng):
     names = gguf.get_tensor_name_map(arch, c.num_hidden_layers)
     out = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[arch])
     metadata(out, name, c)
+    if not name.startswith('gemma'):
+        scaling(out, model, c)
     for key, p in model.named_parameters():
         w = p.data.numpy() * 3 if p.dim() > 1 else \
             p.data.numpy() + 0.3 * rng.standard_normal(p.shape).astype(np.float32)
         heads = {'q_proj': c.num_attention_heads, 'k_proj': c.num_key_value_heads}
-        n = next((h for k, h in heads.items() if name == 'llama' and k + '.weight' in key), 0)
+        n = next((h for k, h in heads.items() if name.startswith('llama') and k + '.weight' in key), 0)
         plus = 1 if 'norm' in key and name.startswith('gemma') else 0
         raw, means, its = encode(unpermute(w, n, False) if n else w + plus, kind, rng)
         out.add_tensor(names.get_name(key, ('.weight', '.bias')), raw, raw_dtype=its)
@@ -121,7 +153,12 @@ def run(oxgen, work, name, kind, *flags, limit=1e-5):
         want = model(torch.tensor([ids])).logits[0].numpy()
     text = convert(oxgen, path, out, '--accuracy', '0', *flags)
     print(next(line for line in text.splitlines() if 'down_proj' in line))
-    return check(f'{name} {kind.name} {" ".join(flags)}', logits(out, ids), want, limit)
+    label = f'{name} {kind.name} {" ".join(flags)}'
+    ok = check(label, logits(out, ids), want, limit)
+    if flags:
+        return ok
+    ok = check(label + 'imported', own_logits(oxgen, path, ids, work), want, limit) and ok
+    return check(label + 'reopened', own_logits(oxgen, out, ids, work), want, limit) and ok
 
 
 def main():

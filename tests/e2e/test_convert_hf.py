@@ -90,6 +90,16 @@ def convert(oxgen, source, out, *options):
     return r.stdout + r.stderr
 
 
+def own_logits(oxgen, model, ids, work, *options):
+    """What oxgen itself computes, in float32."""
+    out = os.path.join(work, 'logits.npy')
+    r = subprocess.run([oxgen, 'logits', model, '--ids', ','.join(map(str, ids)), '-o', out,
+                        '--numerics', 'exact', '--kv', 'f32', *options], capture_output=True,
+                       text=True)
+    assert r.returncode == 0, r.stderr
+    return np.load(out)
+
+
 def check(name, got, want, limit):
     d = difference(got, want)
     print(f'{"ok  " if d <= limit else "FAIL"} {name}: {d:.1e} (at most {limit:.0e})')
@@ -101,7 +111,11 @@ def test_model(oxgen, name, work):
     make(name, source)
     convert(oxgen, source, out, '--quant', 'f32')
     ids = np.random.default_rng(1).integers(3, 512, 48).tolist()
-    ok = check(name + ' prefill', logits(out, ids), reference(source, ids), 1e-5)
+    want = reference(source, ids)
+    ok = check(name + ' prefill', logits(out, ids), want, 1e-5)
+    ok = check(name + ' imported', own_logits(oxgen, source, ids, work, '--quant', 'keep'), want,
+               1e-5) and ok
+    ok = check(name + ' reopened', own_logits(oxgen, out, ids, work), want, 1e-5) and ok
     if name == 'phi3-long':
         ids = ids[:LONG_SWITCH]
     steps = [20] + [1] * (len(ids) - 20)
