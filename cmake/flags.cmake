@@ -46,6 +46,8 @@ function(oxgen_isa_flags)
     endif()
     if(OXGEN_FUZZER)
       list(APPEND flags -fno-sanitize=all -O1) # kernels are not fuzzed, and slow to compile so
+    elseif(OXGEN_SANITIZE)
+      list(APPEND flags -O1) # at -O3 the sanitizers' checks take minutes to compile
     else()
       list(APPEND flags -O3)
     endif()
