@@ -1,5 +1,6 @@
 /* dot_direct.h - for tiers with a byte dot product (DPBUSD): it adds to int32, any codes fit. */
 enum { DOT_NEEDS_BITS = 0 };
+#define LARGE_KINDS FOR_ZERO
 
 static inline qi dot_begin(qi init)
 {

@@ -3,6 +3,7 @@
  * sums are kept in 16 bits to its end. 8-bit codes: split at bit 7 (2*127*127 and 2*128*127 fit).
  */
 enum { DOT_NEEDS_BITS = 1 };
+#define LARGE_KINDS LARGE_ANY
 
 static inline qi dot_begin(qi init)
 {

@@ -45,17 +45,17 @@ static void unpack(const ox_qpack *p, const uint8_t *rec, size_t n_blocks, code_
             qf_store(out->scales[b] + v * QW, load_floats(at, v, f16));
             if (p->code.zero == OX_ZERO_MIN)
                 qf_store((float *)(void *)out->extra[b] + v * QW, load_floats(at + floats, v, f16));
-            if (p->code.zero == OX_ZERO_CODE)
-                qi_store(out->extra[b] + v * QW, qi_load_u8(at + floats + v * QW));
+            else
+                qi_store(out->extra[b] + v * QW, load_zeros(&p->code, at + floats, v));
         }
     }
 }
 
 OX_INLINE void read_meta(const ox_qlinear_args *a, size_t r0, const int n, size_t b0,
-                         size_t n_blocks, strip_meta *m)
+                         size_t n_blocks, strip_meta *m, const int zero)
 {
     const bool minima = a->w->code.zero == OX_ZERO_MIN;
-    const qi factor = qi_set1(zero_factor(a->w->code.bits, (int)a->w->code.zero) & 0xffff);
+    const qi factor = qi_set1(word_factor(a->w->code.bits, zero) & 0xffff);
     for (int r = 0; r < n; r++) {
         const float *scales = ox_qact_scales(a->x, r0 + (size_t)r) + b0;
         const int32_t *sums = ox_qact_sums(a->x, r0 + (size_t)r) + b0;
@@ -71,10 +71,17 @@ OX_INLINE void read_meta(const ox_qlinear_args *a, size_t r0, const int n, size_
     }
 }
 
+typedef struct large_job {
+    const ox_qlinear_args *a;
+    const code_panel *panel;
+    size_t b0, n_blocks;
+} large_job;
+
 typedef struct block_view { /* of a panel's block, and of the rows that meet it */
     const code_panel *p;
     const strip_meta *m;
     size_t b;
+    bool minima;
     qi zeros[LARGE_REGS];
 } block_view;
 
@@ -88,7 +95,7 @@ OX_INLINE void large_scale(const block_view *k, const qi *dot, qf *acc, const in
         const qi d = dot_end(dot[v], zero_init(k->m->words[r][k->b], k->zeros[v], zero), bits);
         const qf s = qf_mul(qf_load(k->p->scales[k->b] + (v0 + v) * QW), sx);
         acc[v] = qf_fma(qf_of_int(d), s, acc[v]);
-        if (zero != OX_ZERO_MIN) continue;
+        if (zero == ANY_ZERO ? !k->minima : zero != OX_ZERO_MIN) continue;
         const qf mw = qf_load(k->p->extra[k->b] + (v0 + v) * QW);
         acc[v] = qf_fma(mw, qf_set1(k->m->sums[r][k->b]), acc[v]);
     }
@@ -97,26 +104,29 @@ OX_INLINE void large_scale(const block_view *k, const qi *dot, qf *acc, const in
 /* R rows times registers [v0, v0+NV) of a panel, added to c[r][32]. The last step of a block is
  * interleaved with the scaling of rows that are done: a core that shares its scheduler with a
  * sibling thread does not look far enough ahead to do so itself. */
-OX_INLINE void large_rows(const code_panel *p, const strip_meta *m, const int8_t *x, size_t ld,
-                          size_t n_blocks, bool first, float *c, const int R, const int v0,
-                          const int NV, const int bits, const int zero, const size_t steps)
+OX_INLINE void large_rows(const large_job *j, const strip_meta *m, const int8_t *x, float *c,
+                          const int R, const int v0, const int NV, const int bits, const int zero,
+                          const size_t steps)
 {
+    const code_panel *p = j->panel;
+    const size_t ld = j->a->x->ld, n_blocks = j->n_blocks;
+    const bool minima = j->a->w->code.zero == OX_ZERO_MIN;
     qf acc[LARGE_ROWS][LARGE_REGS];
 #pragma GCC unroll 8
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
         for (int v = 0; v < NV; v++)
-            acc[r][v] = first ? qf_zero() : qf_load(c + r * COLS + (v0 + v) * QW);
+            acc[r][v] = j->b0 ? qf_load(c + r * COLS + (v0 + v) * QW) : qf_zero();
     const uint8_t(*codes)[COLS * 4] = p->codes;
     for (size_t b = 0; b < n_blocks; b++, codes += steps, x += 4 * steps) {
         qi dot[LARGE_ROWS][LARGE_REGS];
-        block_view k = {.p = p, .m = m, .b = b};
+        block_view k = {.p = p, .m = m, .b = b, .minima = minima};
 #pragma GCC unroll 8
         for (int r = 0; r < R; r++)
             _mm_prefetch((const char *)((uintptr_t)x + (size_t)(R + r) * ld), _MM_HINT_T0);
 #pragma GCC unroll 4
         for (int v = 0; v < NV; v++)
-            k.zeros[v] = zero == OX_ZERO_CODE ? qi_load(p->extra[b] + (v0 + v) * QW) : qi_zero();
+            k.zeros[v] = minima ? qi_zero() : qi_load(p->extra[b] + (v0 + v) * QW);
 #pragma GCC unroll 8
         for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
@@ -149,37 +159,33 @@ OX_INLINE void large_rows(const code_panel *p, const strip_meta *m, const int8_t
             qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
 }
 
-typedef struct large_job {
-    const ox_qlinear_args *a;
-    const code_panel *panel;
-    size_t b0, n_blocks;
-} large_job;
-
 #define LARGE_CASE(zero, R, bits, steps)                                                           \
-    for (int v0 = 0; v0 < REGS; v0 += LARGE_REGS)                                                  \
-    large_rows(j->panel, &m, x, ld, j->n_blocks, !j->b0, c, R, v0, LARGE_REGS, bits, zero, steps)
-/* Rows [r0, r0+R) of a strip times the panel. */
-#define LARGE_FUNCTION(name, R)                                                                    \
+    do {                                                                                           \
+        read_meta(j->a, r0, R, j->b0, j->n_blocks, &m, zero);                                      \
+        for (int v0 = 0; v0 < REGS; v0 += LARGE_REGS)                                              \
+            large_rows(j, &m, x, c, R, v0, LARGE_REGS, bits, zero, steps);                         \
+    } while (0)
+#define LARGE_ANY(kind, CASE, ...) CASE(ANY_ZERO, __VA_ARGS__)
+/* Rows [r0, r0+R) of a strip times the panel. KINDS: FOR_ZERO or LARGE_ANY. */
+#define LARGE_FUNCTION(name, R, KINDS)                                                             \
     static void name(const large_job *j, size_t r0, float *c)                                      \
     {                                                                                              \
         const ox_code_layout *l = &j->a->w->code;                                                  \
-        const size_t ld = j->a->x->ld;                                                             \
         const int8_t *x = ox_qact_codes(j->a->x, r0) + j->b0 * (size_t)l->block;                   \
         const bool narrow = !DOT_NEEDS_BITS || l->bits == 4;                                       \
         strip_meta m;                                                                              \
-        read_meta(j->a, r0, R, j->b0, j->n_blocks, &m);                                            \
         if (narrow && l->block == 32)                                                              \
-            FOR_ZERO(l->zero, LARGE_CASE, R, 4, 8);                                                \
+            KINDS(l->zero, LARGE_CASE, R, 4, 8);                                                   \
         else if (narrow)                                                                           \
-            FOR_ZERO(l->zero, LARGE_CASE, R, 4, 4);                                                \
+            KINDS(l->zero, LARGE_CASE, R, 4, 4);                                                   \
         else if (l->block == 32)                                                                   \
-            FOR_ZERO(l->zero, LARGE_CASE, R, 8, 8);                                                \
+            KINDS(l->zero, LARGE_CASE, R, 8, 8);                                                   \
         else                                                                                       \
-            FOR_ZERO(l->zero, LARGE_CASE, R, 8, 4);                                                \
+            KINDS(l->zero, LARGE_CASE, R, 8, 4);                                                   \
     }
-LARGE_FUNCTION(large_full, LARGE_ROWS)
-LARGE_FUNCTION(large_2, 2)
-LARGE_FUNCTION(large_1, 1)
+LARGE_FUNCTION(large_full, LARGE_ROWS, LARGE_KINDS)
+LARGE_FUNCTION(large_2, 2, LARGE_ANY)
+LARGE_FUNCTION(large_1, 1, LARGE_ANY)
 
 typedef struct strip { /* planes [r0, r0+n) of rows and their float sums: of a tile, or of gate and
                           up */

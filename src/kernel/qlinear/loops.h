@@ -46,17 +46,28 @@ OX_INLINE int32_t x_word(const int8_t *x, size_t i)
     return w;
 }
 
-/* A row's integer sums start from zero_factor * sum (ZERO_CODE: times the column's zero): as words,
- * of which zero_init() uses the low halves where it multiplies. */
-OX_INLINE int32_t zero_factor(int bits, int zero)
+/* How a loop treats zeros: one of ox_zero_kind as a constant, or all of them at run time for a
+ * product and a branch more a block, where the number of copies of a loop matters more. */
+enum { ANY_ZERO = 3 };
+
+/* Integer sums start from minus zero times the row's sum: a word of the row, and, unless the zero is
+ * part of the word (constant MIDDLE), the columns' zeros. */
+OX_INLINE int32_t word_factor(int bits, int zero)
 {
     return zero == OX_ZERO_MIDDLE ? -(1 << (bits - 1)) : -1;
 }
 
 OX_INLINE qi zero_init(int32_t word, qi zeros, int zero)
 {
-    if (zero == OX_ZERO_CODE) return qi_mul16(zeros, qi_set1(word));
-    return zero == OX_ZERO_MIDDLE ? qi_set1(word) : qi_zero();
+    if (zero == OX_ZERO_MIN) return qi_zero();
+    return zero == OX_ZERO_MIDDLE ? qi_set1(word) : qi_mul16(zeros, qi_set1(word));
+}
+
+/* Zeros of register v; at: behind a record's scales. */
+OX_INLINE qi load_zeros(const ox_code_layout *l, const uint8_t *at, int v)
+{
+    if (l->zero == OX_ZERO_CODE) return qi_load_u8(at + v * QW);
+    return l->zero == OX_ZERO_MIDDLE ? qi_set1(1 << (l->bits - 1)) : qi_zero();
 }
 
 /* Calls CASE with the zero kind as a constant. */

@@ -37,10 +37,11 @@ OX_INLINE void small_dots(qi (*dot)[REGS], const uint8_t *rec, const int8_t *x, 
 
 /* Rows [r0, r0+R) times registers [v0, v0+NV) of a tile, into c[r][32]. */
 OX_INLINE void small_rows(const ox_qlinear_args *a, const uint8_t *rec, size_t r0, float *c,
-                          const int R, const int v0, const int NV, const int bits, const int zero,
+                          const int R, const int v0, const int NV, const int bits,
                           const size_t block)
 {
     const ox_qpack *p = a->w;
+    const bool minima = p->code.zero == OX_ZERO_MIN;
     const size_t ld = a->x->ld;
     const size_t meta = COLS * block * (size_t)bits / 8;
     const bool f16 = p->code.scale_f16;
@@ -63,17 +64,17 @@ OX_INLINE void small_rows(const ox_qlinear_args *a, const uint8_t *rec, size_t r
             int32_t sum;
             memcpy(&sx[r], scales + (size_t)r * ld, 4);
             memcpy(&sum, sums + (size_t)r * ld, 4);
-            word[r] = sum * zero_factor(bits, zero);
+            word[r] = -sum;
             sxq[r] = sx[r] * (float)sum;
         }
         const uint8_t *at = rec + meta;
         qi dot[SMALL_ROWS][REGS], zeros[REGS];
 #pragma GCC unroll 4
         for (int v = 0; v < NV; v++) {
-            zeros[v] = zero == OX_ZERO_CODE ? qi_load_u8(at + floats + (v0 + v) * QW) : qi_zero();
+            zeros[v] = load_zeros(&p->code, at + floats, v0 + v);
 #pragma GCC unroll 8
             for (int r = 0; r < R; r++)
-                dot[r][v] = dot_begin(zero_init(word[r], zeros[v], zero));
+                dot[r][v] = dot_begin(zero_init(word[r], zeros[v], ANY_ZERO));
         }
         small_dots(dot, rec, x, ld, R, v0, NV, bits, block);
 #pragma GCC unroll 4
@@ -81,10 +82,10 @@ OX_INLINE void small_rows(const ox_qlinear_args *a, const uint8_t *rec, size_t r
             const qf sw = load_floats(at, v0 + v, f16);
 #pragma GCC unroll 8
             for (int r = 0; r < R; r++) {
-                const qi d = dot_end(dot[r][v], zero_init(word[r], zeros[v], zero), bits);
+                const qi d = dot_end(dot[r][v], zero_init(word[r], zeros[v], ANY_ZERO), bits);
                 acc[r][v] = qf_fma(qf_of_int(d), qf_mul(sw, qf_set1(sx[r])), acc[r][v]);
             }
-            if (zero != OX_ZERO_MIN) continue;
+            if (!minima) continue;
             const qf mw = load_floats(at + floats, v0 + v, f16);
 #pragma GCC unroll 8
             for (int r = 0; r < R; r++)
@@ -99,25 +100,24 @@ OX_INLINE void small_rows(const ox_qlinear_args *a, const uint8_t *rec, size_t r
 }
 
 /* One group of registers after the other: all of a tile for one row, SMALL_REGS for more. */
-#define SMALL_CASE(zero, R, bits, block)                                                           \
+#define SMALL_CASE(R, bits, block)                                                                 \
     for (int v0 = 0; v0 < REGS; v0 += R == 1 ? REGS : SMALL_REGS)                                  \
-    small_rows(a, tile, r0, c, R, v0, R == 1 ? REGS : SMALL_REGS, bits, zero, block)
+    small_rows(a, tile, r0, c, R, v0, R == 1 ? REGS : SMALL_REGS, bits, block)
 #define SMALL_FUNCTION(R)                                                                          \
     static void small_##R(const ox_qlinear_args *a, const uint8_t *tile, size_t r0, float *c)      \
     {                                                                                              \
         const ox_code_layout *l = &a->w->code;                                                     \
         if (l->bits == 4 && l->block == 32)                                                        \
-            FOR_ZERO(l->zero, SMALL_CASE, R, 4, 32);                                               \
+            SMALL_CASE(R, 4, 32);                                                                  \
         else if (l->bits == 4)                                                                     \
-            FOR_ZERO(l->zero, SMALL_CASE, R, 4, 16);                                               \
+            SMALL_CASE(R, 4, 16);                                                                  \
         else if (l->block == 32)                                                                   \
-            FOR_ZERO(l->zero, SMALL_CASE, R, 8, 32);                                               \
+            SMALL_CASE(R, 8, 32);                                                                  \
         else                                                                                       \
-            FOR_ZERO(l->zero, SMALL_CASE, R, 8, 16);                                               \
+            SMALL_CASE(R, 8, 16);                                                                  \
     }
 SMALL_FUNCTION(1)
 SMALL_FUNCTION(2)
-SMALL_FUNCTION(3)
 SMALL_FUNCTION(4)
 #if SMALL_HAS_8
 SMALL_FUNCTION(8)
@@ -134,9 +134,8 @@ static void small_tile(const ox_qlinear_args *a, const uint8_t *tile, size_t r0,
 #endif
     for (; n >= 4; n -= 4, r0 += 4, c += 4 * COLS)
         small_4(a, tile, r0, c);
-    if (n == 3) small_3(a, tile, r0, c);
-    if (n == 2) small_2(a, tile, r0, c);
-    if (n == 1) small_1(a, tile, r0, c);
+    if (n >= 2) small_2(a, tile, r0, c);
+    if (n % 2) small_1(a, tile, r0 + n - 1, c + (n - 1) * COLS);
 }
 
 static void run_small(const ox_qlinear_args *a, size_t begin, size_t end)
