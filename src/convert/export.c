@@ -252,6 +252,12 @@ static void summarise(const ox_emitter *e, const ox_source *s, size_t model_byte
 {
     for (size_t i = 0; i < s->warnings.n; i++)
         ox_buf_printf(e->report, "warning: %s\n", s->warnings.p[i]);
+    if (e->n_widened && e->o->quant.kind == OX_QUANT_KEEP)
+        ox_buf_printf(
+            e->report,
+            "warning: %d block-quantised matrices became floats, which is large and slow; "
+            "--quant int8 or int4 makes them small\n",
+            e->n_widened);
     ox_buf_printf(
         e->report, "%d of %d matrices exact; %.1f MB of data, %zu nodes, %.2f MB of graph\n",
         e->n_exact, e->n_matrices, (double)e->end / 1e6, e->w.n_nodes, (double)model_bytes / 1e6);

@@ -259,6 +259,7 @@ static void a_dry_run_writes_nothing(void **state)
     o.quant.kind = OX_QUANT_KEEP;
     assert_int_equal(ox_export_genai(s, out, &o, &report, NULL), OX_OK);
     assert_non_null(strstr(report.p, "no 8-bit form with minima"));
+    assert_non_null(strstr(report.p, "warning: 7 block-quantised matrices became floats"));
     assert_int_equal(n_entries(), 1);
     ox_buf_deinit(&report);
     ox_source_close(&s);
