@@ -1,5 +1,5 @@
 /* cmd_about.c - version, kernels, plan: what is here and what would run. */
-#include "cli/cli.h"
+#include "cli/bench.h"
 
 #include "base/cpu.h"
 #include "oxgen_build.h"
@@ -55,6 +55,7 @@ int cmd_kernels(const cli_options *o)
     ox_err err = OX_ERR_INIT;
     const char *family = "";
     const size_t n = ox_kernel_count();
+    if (o->time) return bench_kernels(o);
     if (o->json) ox_buf_put_z(&b, "{\"rows\":[");
     int picked = 0;
     for (size_t i = 0; i < n; i++) {

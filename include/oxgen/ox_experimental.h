@@ -37,25 +37,45 @@ typedef struct ox_model_cost {
 } ox_model_cost;
 OX_API ox_status ox_model_cost_of(const ox_model *m, ox_model_cost *out, ox_err *err);
 
-/* Roofs, measured now: bytes a second of a read of `bytes` with n_threads; int8 operations a
- * second. */
+/* Roofs, measured now: bytes a second of a read of `bytes` with n_threads (a small read stays in a
+ * cache); operations a second of int8 products and of float32 multiply-adds. A multiply-add is two. */
 OX_API ox_status ox_roof_read(size_t bytes, int32_t n_threads, double seconds, double *bytes_per_s,
                               ox_err *err);
 OX_API ox_status ox_roof_int8(int32_t n_threads, double seconds, double *ops_per_s, ox_err *err);
+OX_API ox_status ox_roof_float(int32_t n_threads, double seconds, double *ops_per_s, ox_err *err);
 
-/* One micro-benchmark: rows of specs by name; run() is timed by the caller. */
+/* Micro-benchmarks: one part of the engine on made-up data. The caller does the timing. Strings are
+ * static. */
 typedef struct ox_micro {
-    const char *name;   /* "matmul/small_f32_threads=1/1x256x256" */
-    const char *unit;   /* what `work` counts: "bytes", "flop", "tokens" … */
-    double work;        /* per run */
-    const char *absent; /* NULL, or why the part does not exist yet */
+    const char *name;   /* "matmul/small_generic_f32_threads=1/1x256x256" */
+    const char *runs;   /* which code it calls: "kernel gemm" */
+    const char *absent; /* NULL, or why the part does not exist */
 } ox_micro;
+/* What one run does. 0 = does not limit it. */
+typedef struct ox_micro_cost {
+    const char *unit;  /* what `work` counts: "flop", "byte", "token" */
+    double work, bytes, float_ops, int8_ops;
+    int32_t n_threads; /* threads it runs on; for the roofs */
+} ox_micro_cost;
+typedef struct ox_micro_case ox_micro_case; /* one owner */
 OX_API size_t ox_micro_count(void);
 OX_API ox_status ox_micro_at(size_t i, ox_micro *out, ox_err *err);
-typedef struct ox_micro_case ox_micro_case;
-OX_API ox_status ox_micro_open(ox_micro_case **out, size_t i, ox_err *err); /* makes its data */
-OX_API void ox_micro_run(ox_micro_case *c, size_t times);
-OX_API void ox_micro_close(ox_micro_case **c);
+/* Makes the data of row i; OX_UNSUPPORTED with the reason for an absent one. */
+OX_API ox_status ox_micro_open(ox_micro_case **out, size_t i, ox_err *err);
+OX_API void ox_micro_cost_of(const ox_micro_case *c, ox_micro_cost *out);
+/* Runs it n times. OX_FAILED when a run failed: its time means nothing then. */
+OX_API ox_status ox_micro_run(ox_micro_case *c, size_t times, ox_err *err);
+OX_API void ox_micro_close(ox_micro_case **c); /* NULL allowed */
+
+/* Kernel row i (ox_kernel_at) on the typical shape of its family. */
+typedef struct ox_kernel_choice {
+    const char *shape; /* name of the micro-benchmark whose arguments it gets; NULL: there is none */
+    int32_t picked;    /* a plan takes this row for that shape */
+    const char *why;   /* why it is picked or not: one phrase */
+} ox_kernel_choice;
+OX_API ox_status ox_kernel_choose(size_t i, ox_kernel_choice *out, ox_err *err);
+/* One thread. OX_UNSUPPORTED with the reason when the row cannot run here. */
+OX_API ox_status ox_kernel_open(ox_micro_case **out, size_t i, ox_err *err);
 
 #ifdef __cplusplus
 }

@@ -3,12 +3,14 @@
 #include "engine/engine_internal.h"
 #include "kernel/probe/probe.h"
 
-enum { READ_WORDS = 32, PRODUCT_ROUNDS = 20000 };
+/* A timed job reads at least PASS_BYTES, so that starting the threads does not count. */
+enum { READ_WORDS = 32, PRODUCT_ROUNDS = 20000, PASS_BYTES = 1 << 20 };
 
 typedef struct roof_job {
     ox_probe_fn *fn;
     const uint64_t *words;
-    size_t n_words, repeats;
+    size_t n_words, repeats, passes; /* passes over the words a job */
+    bool floats;
     double ops[OX_TEAM_MAX];
 } roof_job;
 
@@ -17,8 +19,10 @@ static void work(void *user, int i, int n)
     roof_job *j = user;
     size_t begin, end;
     ox_team_split(j->n_words, READ_WORDS, i, n, &begin, &end);
-    ox_probe_args a = {.words = j->words, .n_words = j->n_words, .repeats = j->repeats};
-    j->fn(&a, begin, end);
+    ox_probe_args a = {
+        .words = j->words, .n_words = j->n_words, .repeats = j->repeats, .floats = j->floats};
+    for (size_t k = 0; k < j->passes; k++)
+        j->fn(&a, begin, end);
     j->ops[i] = a.ops;
 }
 
@@ -53,20 +57,30 @@ ox_status ox_roof_read(size_t bytes, int32_t n_threads, double seconds, double *
     if (!words) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a read of %zu bytes", n);
     for (size_t i = 0; i < n / 8; i++)
         words[i] = i;
-    roof_job job = {.words = words, .n_words = n / 8};
+    roof_job job = {.words = words, .n_words = n / 8, .passes = 1 + PASS_BYTES / n};
     const ox_status st = measure(&job, n_threads, seconds, &best, err);
     ox_pages_free(words, n);
-    if (!st) *bytes_per_s = (double)n / best;
+    if (!st) *bytes_per_s = (double)n * (double)job.passes / best;
     return st;
+}
+
+static ox_status products(bool floats, int32_t n_threads, double seconds, double *rate, ox_err *err)
+{
+    double best, ops = 0;
+    roof_job job = {.repeats = PRODUCT_ROUNDS, .passes = 1, .floats = floats};
+    OX_TRY(measure(&job, n_threads, seconds, &best, err));
+    for (int32_t i = 0; i < n_threads; i++)
+        ops += job.ops[i];
+    *rate = ops / best;
+    return OX_OK;
 }
 
 ox_status ox_roof_int8(int32_t n_threads, double seconds, double *ops_per_s, ox_err *err)
 {
-    double best, ops = 0;
-    roof_job job = {.repeats = PRODUCT_ROUNDS};
-    OX_TRY(measure(&job, n_threads, seconds, &best, err));
-    for (int32_t i = 0; i < n_threads; i++)
-        ops += job.ops[i];
-    *ops_per_s = ops / best;
-    return OX_OK;
+    return products(false, n_threads, seconds, ops_per_s, err);
+}
+
+ox_status ox_roof_float(int32_t n_threads, double seconds, double *ops_per_s, ox_err *err)
+{
+    return products(true, n_threads, seconds, ops_per_s, err);
 }

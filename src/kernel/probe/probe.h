@@ -1,8 +1,8 @@
 /* probe.h - what this machine can do at most: a plain read, and a chain of integer products.
  *
  *   read: out[i_lane] = xor of the 64-bit words at lane, lane + 8, lane + 16 ...   (8 lanes)
- *   products: `repeats` rounds of 8-bit multiply-adds from registers; returns the operations done
- *   (a multiply and an add count as two)
+ *   products: `repeats` rounds of 8-bit multiply-adds from registers, or of float32 ones with
+ *   `floats`; returns the operations done (a multiply and an add count as two)
  *
  * The roofs that benchmarks print beside their figures come from these. */
 #ifndef OX_KERNEL_PROBE_H
@@ -16,6 +16,7 @@ typedef struct ox_probe_args {
     size_t n_words;
     uint64_t out[8];
     size_t repeats;
+    bool floats;
     double ops; /* result of the products part */
 } ox_probe_args;
 

@@ -15,7 +15,9 @@ void ktest_probe(void)
         for (size_t i = 0; i < WORDS; i++)
             w[i] = ktest_bits();
         for (size_t begin = 0; begin < WORDS; begin += 992) {
-            ox_probe_args want = {.words = w, .n_words = WORDS, .repeats = 3}, got = want;
+            ox_probe_args want = {
+                .words = w, .n_words = WORDS, .repeats = 3, .floats = begin > 992};
+            ox_probe_args got = want;
             ox_probe_ref(&want, begin, WORDS - 32);
             ((ox_probe_fn *)row->fn)(&got, begin, WORDS - 32);
             if (memcmp(want.out, got.out, sizeof(want.out)))

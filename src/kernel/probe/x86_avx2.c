@@ -9,6 +9,7 @@ static void products(ox_probe_args *a)
     enum { CHAINS = 8 };
     __m256i acc[CHAINS];
     const __m256i x = _mm256_set1_epi8(3), y = _mm256_set1_epi8(5), one = _mm256_set1_epi16(1);
+#pragma GCC unroll 16
     for (int i = 0; i < CHAINS; i++)
         acc[i] = _mm256_set1_epi32(i);
     for (size_t r = 0; r < a->repeats; r++)
@@ -18,10 +19,31 @@ static void products(ox_probe_args *a)
             __asm__ volatile("vpmaddubsw %2, %1, %0" : "=x"(t) : "x"(x), "x"(y));
             acc[i] = _mm256_add_epi32(acc[i], _mm256_madd_epi16(t, one));
         }
+#pragma GCC unroll 16
     for (int i = 1; i < CHAINS; i++)
         acc[0] = _mm256_xor_si256(acc[0], acc[i]);
     __asm__ volatile("" : : "x"(acc[0]));
     a->ops = (double)a->repeats * CHAINS * 8 * 4 * 2;
+}
+
+/* Latency 4, two a cycle: 12 chains keep both units busy. */
+static void float_products(ox_probe_args *a)
+{
+    enum { CHAINS = 12 };
+    __m256 acc[CHAINS];
+    const __m256 x = _mm256_set1_ps(0.5f), y = _mm256_set1_ps(0.25f);
+#pragma GCC unroll 16
+    for (int i = 0; i < CHAINS; i++)
+        acc[i] = _mm256_set1_ps((float)i);
+    for (size_t r = 0; r < a->repeats; r++)
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS; i++)
+            __asm__ volatile("vfmadd231ps %2, %1, %0" : "+x"(acc[i]) : "x"(x), "x"(y));
+#pragma GCC unroll 16
+    for (int i = 1; i < CHAINS; i++)
+        acc[0] = _mm256_add_ps(acc[0], acc[i]);
+    __asm__ volatile("" : : "x"(acc[0]));
+    a->ops = (double)a->repeats * CHAINS * 8 * 2;
 }
 
 void ox_probe_avx2(ox_probe_args *a, size_t begin, size_t end)
@@ -35,5 +57,8 @@ void ox_probe_avx2(ox_probe_args *a, size_t begin, size_t end)
     }
     _mm256_storeu_si256((void *)a->out, s[0]);
     _mm256_storeu_si256((void *)(a->out + 4), s[1]);
-    products(a);
+    if (a->floats)
+        float_products(a);
+    else
+        products(a);
 }

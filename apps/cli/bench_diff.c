@@ -1,0 +1,277 @@
+/* bench_diff.c - `oxgen bench diff A.json B.json`: two results row by row. The change is that of
+ * the median; its 95 % interval comes from drawing both rows' samples anew, with a fixed seed, so
+ * that a report can be repeated. A row whose interval holds zero shows no difference, and is said
+ * to. */
+#include "cli/bench.h"
+
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Fewer samples than LEAST say nothing about their spread. */
+enum { DRAWS = 2000, LEAST = 5, MAX_FILE = 64 << 20 };
+
+typedef struct side {
+    const char *path;
+    ox_arena arena;
+    const ox_json *root, *rows; /* rows or measurements */
+} side;
+
+typedef struct change {
+    ox_str name, unit;
+    double a, b;           /* medians */
+    double middle, lo, hi; /* relative changes */
+    const char *verdict;
+} change;
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static uint64_t next(uint64_t *s) /* splitmix64 */
+{
+    uint64_t z = *s += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* Median of as many draws from the sorted samples: counts ranks instead of sorting. */
+static double draw_median(const bench_samples *s, uint64_t *seed)
+{
+    uint16_t count[BENCH_SAMPLES] = {0};
+    size_t seen = 0, at = 0, low;
+    for (size_t i = 0; i < s->n; i++)
+        count[next(seed) % s->n]++;
+    while ((seen += count[at]) <= (s->n - 1) / 2)
+        at++;
+    low = at;
+    while (seen <= s->n / 2)
+        seen += count[++at];
+    return (s->v[low] + s->v[at]) / 2;
+}
+
+static void read_samples(const ox_json *row, bench_samples *s)
+{
+    const ox_json *list = ox_json_get(row, "samples");
+    s->n = 0;
+    for (size_t i = 0; i < ox_json_n(list) && s->n < BENCH_SAMPLES; i++) {
+        const double v = ox_json_f64(ox_json_at(list, i));
+        if (v > 0) s->v[s->n++] = v;
+    }
+    qsort(s->v, s->n, sizeof(s->v[0]), by_value);
+}
+
+static int is_time(ox_str unit)
+{
+    return ox_str_is(unit, "ms");
+}
+
+static void compare(change *c, const bench_samples *a, const bench_samples *b)
+{
+    double draws[DRAWS];
+    uint64_t seed = ox_hash64(c->name.p, c->name.n);
+    c->a = bench_quantile(a, 0.5);
+    c->b = bench_quantile(b, 0.5);
+    c->middle = c->b / c->a - 1;
+    c->lo = c->hi = NAN;
+    c->verdict = "too few samples";
+    if (a->n < LEAST || b->n < LEAST) return;
+    for (size_t i = 0; i < DRAWS; i++) {
+        const double base = draw_median(a, &seed);
+        draws[i] = draw_median(b, &seed) / base - 1;
+    }
+    qsort(draws, DRAWS, sizeof(draws[0]), by_value);
+    c->lo = draws[DRAWS * 25 / 1000];
+    c->hi = draws[DRAWS * 975 / 1000 - 1];
+    if (c->lo <= 0 && c->hi >= 0)
+        c->verdict = "no difference shown";
+    else
+        c->verdict = (c->middle > 0) == is_time(c->unit) ? "slower" : "faster";
+}
+
+static ox_status load(side *s, const char *path, ox_err *err)
+{
+    ox_buf text = {0};
+    s->path = path;
+    ox_status st = ox_file_read(&text, path, MAX_FILE, err);
+    if (!st) {
+        st = ox_json_parse(&s->root, &s->arena, ox_buf_view(&text), err);
+        if (st) ox_err_prefix(err, "%s", path);
+    }
+    ox_buf_deinit(&text);
+    OX_TRY(st);
+    s->rows = ox_json_get(s->root, "rows");
+    if (!s->rows) s->rows = ox_json_get(s->root, "measurements");
+    if (!ox_json_is(s->rows, OX_JSON_ARRAY))
+        return OX_FAIL(
+            err, OX_BAD_FILE,
+            "%s: neither rows nor measurements in it; expected what 'oxgen bench --json' writes",
+            path);
+    return OX_OK;
+}
+
+static ox_str name_of(const ox_json *row)
+{
+    return ox_json_str(ox_json_get(row, "name"));
+}
+
+static const ox_json *find(const side *s, ox_str name)
+{
+    for (size_t i = 0; i < ox_json_n(s->rows); i++)
+        if (ox_str_eq(name_of(ox_json_at(s->rows, i)), name)) return ox_json_at(s->rows, i);
+    return NULL;
+}
+
+/* The row of A against B's of the same name; false when there is nothing to compare. */
+static int compare_row(change *c, const ox_json *row, const side *b)
+{
+    bench_samples sa, sb;
+    const ox_json *other = find(b, name_of(row));
+    *c = (change){.name = name_of(row), .unit = ox_json_str(ox_json_get(row, "unit"))};
+    c->lo = c->hi = c->middle = NAN;
+    read_samples(row, &sa);
+    sb.n = 0;
+    if (other) read_samples(other, &sb);
+    c->verdict = !other ? "only in the first" : !sa.n && !sb.n ? "absent in both" : NULL;
+    if (!c->verdict && (!sa.n || !sb.n))
+        c->verdict = sa.n ? "absent in the second" : "absent in the first";
+    if (!c->verdict && !ox_str_eq(c->unit, ox_json_str(ox_json_get(other, "unit"))))
+        c->verdict = "different units";
+    if (!c->verdict) compare(c, &sa, &sb);
+    return c->verdict != NULL;
+}
+
+static void put_line(ox_buf *out, const change *c)
+{
+    char a[32] = "-", b[32] = "-";
+    ox_buf_printf(out, "%-60.*s ", OX_STR_ARGS(c->name));
+    if (c->middle == c->middle && is_time(c->unit)) {
+        bench_ms_text(c->a, a);
+        bench_ms_text(c->b, b);
+    } else if (c->middle == c->middle) {
+        snprintf(a, sizeof(a), "%.2f", c->a);
+        snprintf(b, sizeof(b), "%.2f", c->b);
+    }
+    ox_buf_printf(out, "%11s %11s", a, b);
+    if (c->lo == c->lo)
+        ox_buf_printf(out, " %+7.1f%%  [%+.1f%%, %+.1f%%]  ", 100 * c->middle, 100 * c->lo,
+                      100 * c->hi);
+    else if (c->middle == c->middle)
+        ox_buf_printf(out, " %+7.1f%%  ", 100 * c->middle);
+    else
+        ox_buf_put_z(out, "  ");
+    ox_buf_printf(out, "%s\n", c->verdict);
+}
+
+static void put_number(ox_json_writer *w, const char *key, double v, int known)
+{
+    ox_json_put_key(w, key);
+    if (known)
+        ox_json_put_f64(w, v);
+    else
+        ox_json_put_null(w);
+}
+
+static void put_object(ox_json_writer *w, const change *c)
+{
+    const int known = c->middle == c->middle;
+    ox_json_begin_object(w);
+    ox_json_put_key(w, "name");
+    ox_json_put_str(w, c->name);
+    ox_json_put_key(w, "unit");
+    ox_json_put_str(w, c->unit);
+    put_number(w, "a", c->a, known);
+    put_number(w, "b", c->b, known);
+    put_number(w, "change", c->middle, known);
+    ox_json_put_key(w, "interval");
+    if (c->lo == c->lo) {
+        ox_json_begin_array(w);
+        ox_json_put_f64(w, c->lo);
+        ox_json_put_f64(w, c->hi);
+        ox_json_end_array(w);
+    } else {
+        ox_json_put_null(w);
+    }
+    ox_json_put_key(w, "verdict");
+    ox_json_put_z(w, c->verdict);
+    ox_json_end_object(w);
+}
+
+/* What would make the two incomparable. */
+static void note_machines(const cli_options *o, const side *a, const side *b)
+{
+    static const char *const keys[] = {"machine.cpu", "machine.tier", "machine.cores"};
+    for (size_t i = 0; i < OX_COUNT(keys); i++) {
+        const ox_json *x = ox_json_path(a->root, keys[i]), *y = ox_json_path(b->root, keys[i]);
+        if (!ox_str_eq(ox_json_str(x), ox_json_str(y)) || ox_json_i64(x) != ox_json_i64(y))
+            cli_note(o, "%s differs: the files come from different machines", keys[i]);
+    }
+}
+
+static int report(const cli_options *o, const side *a, const side *b)
+{
+    ox_buf out = {0};
+    ox_json_writer w = {.out = &out};
+    change c;
+    if (o->json) {
+        ox_json_begin_object(&w);
+        ox_json_put_key(&w, "a");
+        ox_json_put_z(&w, a->path);
+        ox_json_put_key(&w, "b");
+        ox_json_put_z(&w, b->path);
+        ox_json_put_key(&w, "rows");
+        ox_json_begin_array(&w);
+    } else {
+        ox_buf_printf(&out, "%-60s %11s %11s %8s  %s\n", "", "first", "second", "change",
+                      "95 % interval of the change of the median");
+    }
+    for (int second = 0; second < 2; second++) {
+        const side *from = second ? b : a;
+        for (size_t i = 0; i < ox_json_n(from->rows); i++) {
+            const ox_json *row = ox_json_at(from->rows, i);
+            if (second && find(a, name_of(row))) continue;
+            if (!compare_row(&c, row, b)) continue;
+            if (second) {
+                c = (change){.name = c.name, .unit = c.unit, .middle = NAN, .lo = NAN, .hi = NAN};
+                c.verdict = "only in the second";
+            }
+            if (o->json)
+                put_object(&w, &c);
+            else
+                put_line(&out, &c);
+        }
+    }
+    if (o->json) {
+        ox_json_end_array(&w);
+        ox_json_end_object(&w);
+        ox_buf_put_c(&out, '\n');
+    }
+    const int code = cli_stdout(ox_buf_view(&out));
+    ox_buf_deinit(&out);
+    return code;
+}
+
+int bench_diff(const cli_options *o)
+{
+    side a = {.arena = OX_ARENA_INIT}, b = {.arena = OX_ARENA_INIT};
+    ox_err err = OX_ERR_INIT;
+    int code;
+    if (o->args.n != 3) return cli_usage("two files are needed: oxgen bench diff A.json B.json");
+    if (load(&a, o->args.p[1], &err) || load(&b, o->args.p[2], &err)) {
+        code = cli_fail(&err);
+    } else {
+        note_machines(o, &a, &b);
+        code = report(o, &a, &b);
+    }
+    ox_arena_deinit(&a.arena);
+    ox_arena_deinit(&b.arena);
+    return code;
+}
