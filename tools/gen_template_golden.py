@@ -12,9 +12,9 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
+sys.path.insert(0, os.path.join(ROOT, "tools"))
 import jinja2.sandbox  # noqa: E402
-import test_templates  # noqa: E402
+import compare_templates  # noqa: E402
 
 VARS = {
     "s": "Hello World", "u": "Straße 日本 é🙂", "e": "", "sp": "  two  words \n", "n": 7, "z": 0,
@@ -1031,8 +1031,8 @@ def answer(env, source):
 
 
 def all_cases():
-    env = test_templates.environment()
-    mutable = test_templates.environment(jinja2.sandbox.SandboxedEnvironment)
+    env = compare_templates.environment()
+    mutable = compare_templates.environment(jinja2.sandbox.SandboxedEnvironment)
     for line in EXPRESSIONS.splitlines():
         if line and not line.startswith("##"):
             yield env, "{{ " + line + " }}"
@@ -1054,22 +1054,22 @@ def main():
         f.write(json.dumps({"vars": VARS}, ensure_ascii=False)[:-1] + ', "cases": [\n')
         f.write(",\n".join(json.dumps(c, ensure_ascii=False) for c in cases) + "\n]}\n")
     answers = []
-    env = test_templates.environment()
+    env = compare_templates.environment()
     for name in sorted(os.listdir(folder)):
         if not name.endswith(".jinja"):
             continue
         source = open(os.path.join(folder, name), encoding="utf-8", newline="").read()
-        for label, request in test_templates.conversations():
+        for label, request in compare_templates.conversations():
             request.setdefault("add_generation_prompt", True)
             try:
-                a = {"want": test_templates.oracle(env, source, request)}
+                a = {"want": compare_templates.oracle(env, source, request)}
             except Exception as e:  # noqa: BLE001
                 a = {"error": type(e).__name__}
             answers.append(dict(template=name, conversation=label, **a))
     requests = {label: dict(r, add_generation_prompt=r.get("add_generation_prompt", True))
-                for label, r in test_templates.conversations()}
+                for label, r in compare_templates.conversations()}
     with open(os.path.join(folder, "conversations.json"), "w", encoding="utf-8") as f:
-        f.write(json.dumps({"tokens": test_templates.TOKENS, "now": test_templates.NOW,
+        f.write(json.dumps({"tokens": compare_templates.TOKENS, "now": compare_templates.NOW,
                             "requests": requests}, ensure_ascii=False)[:-1] + ', "answers": [\n')
         f.write(",\n".join(json.dumps(a, ensure_ascii=False) for a in answers) + "\n]}\n")
     print(f"{len(cases)} cases, {sum('error' in c for c in cases)} of them errors; "

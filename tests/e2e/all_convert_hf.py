@@ -1,7 +1,7 @@
 """Random tiny Hugging Face models of every architecture that is imported: convert, run with ONNX
 Runtime, compare logits with transformers.
 
-usage: python tests/e2e/test_convert_hf.py --oxgen BIN [NAME …]   (needs torch and transformers)
+usage: python tests/e2e/all_convert_hf.py --oxgen BIN [NAME …]   (needs torch and transformers)
 """
 import argparse
 import os

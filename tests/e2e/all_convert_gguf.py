@@ -1,7 +1,7 @@
 """GGUF files of tiny random models: one llama in every tensor type, and one of each architecture.
 The oracle is transformers with the weights that the gguf package dequantises.
 
-usage: python tests/e2e/test_convert_gguf.py --oxgen BIN   (needs gguf, torch and transformers)
+usage: python tests/e2e/all_convert_gguf.py --oxgen BIN   (needs gguf, torch and transformers)
 """
 import argparse
 import os
@@ -19,7 +19,7 @@ try:
 except ImportError:
     sys.exit('skipped: gguf, torch or transformers is not installed')
 from onnx_decoder import logits
-from test_convert_hf import check, convert, own_logits
+from all_convert_hf import check, convert, own_logits
 
 T = gguf.GGMLQuantizationType
 SIZES = dict(hidden_size=256, intermediate_size=512, num_hidden_layers=2, num_attention_heads=8,

@@ -1,6 +1,6 @@
 """Renders every *.jinja of a folder with render_template and with jinja2 and compares the bytes.
 
-    python tests/e2e/test_templates.py --render build/release/tools/render_template --templates DIR
+    python tools/compare_templates.py --render build/release/tools/render_template --templates DIR
 
 The environment of the oracle is the one that chat templates are written for. Two extensions of ours
 are given to the oracle as well, and reported: lists may be changed (append, pop), and from_json
