@@ -35,8 +35,8 @@ POOLS = [(0x20, 0x7f), (0xa0, 0x250), (0x300, 0x370), (0x4e00, 0x4f00), (0x3040,
 
 
 def is_old(c):
-    """Assigned since Unicode 3.2 with the category it has now: the two sides carry different Unicode versions."""
-    return unicodedata.ucd_3_2_0.category(c) == unicodedata.category(c) != "Cn"
+    """Assigned since Unicode 3.2 with the category it has now, or a picture: the two sides carry different Unicode versions."""
+    return unicodedata.category(c) == "So" and c >= "\U0001f300" or unicodedata.ucd_3_2_0.category(c) == unicodedata.category(c) != "Cn"
 
 
 def texts(seed, n, specials):
