@@ -26,7 +26,7 @@ test: test-packages all
 test-all: test-packages all
 	@tools/run-tests --all --build $(BUILD) --python "$$(tools/venv tools/requirements-all.txt)" --model "$$(tools/get-model build/models)"
 test-packages:
-	@tools/need-packages gcc g++ make cmake pkg-config libc6-dev libpcre2-dev libutf8proc-dev libedit-dev libcmocka-dev python3-venv
+	@tools/need-packages gcc g++ make cmake pkg-config libc6-dev libpcre2-dev libutf8proc-dev libedit-dev libcmocka-dev groff-base python3-venv
 ## quick: unit tests and every kernel row on every tier of this machine (under a minute)
 quick: all
 	@ctest --test-dir $(BUILD) -L quick -j $(JOBS) --output-on-failure | tail -n 40

@@ -9,6 +9,14 @@ target_link_options(oxgen_shared PRIVATE LINKER:--version-script=${CMAKE_SOURCE_
 install(TARGETS oxgen_shared oxgen_static LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
                                           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/oxgen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# Both packages find the rest from where they lie themselves, so a tree may be moved or staged.
+foreach(what pkgconfig cmake/oxgen)
+  cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE from)
+  file(RELATIVE_PATH up ${from}/${what} ${CMAKE_INSTALL_PREFIX})
+  string(REGEX REPLACE "/$" "" up_from_${what} ${up})
+endforeach()
+set(OXGEN_UP_FROM_PC ${up_from_pkgconfig})
+set(OXGEN_UP_FROM_CMAKE "${up_from_cmake/oxgen}")
 configure_file(cmake/oxgen.pc.in oxgen.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/oxgen.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 configure_file(cmake/oxgen-config.cmake.in oxgen-config.cmake @ONLY)

@@ -1,5 +1,4 @@
-/* open.c - recognises which of the five forms MODEL is and opens it. See specs in docs/formats.md.
- */
+/* open.c - recognises which of the five forms MODEL is and opens it (docs/models.md). */
 #include "convert/import.h"
 #include "engine/engine_internal.h"
 
