@@ -23,11 +23,13 @@ int bench_kernels(const cli_options *o); /* oxgen kernels --time */
 /* Sampling ends when the 95 % interval of the median is within `width` of it, or earlier. */
 typedef struct bench_limits {
     size_t samples; /* at most, 1 to BENCH_SAMPLES */
+    int join;       /* when there are so many: make longer ones of pairs and go on */
     double seconds; /* at most */
     double width;   /* 0.01 = 1 % to either side */
 } bench_limits;
 
-bench_limits bench_micro_limits(const cli_options *o);
+/* -r is absent or lies in 1 to BENCH_SAMPLES; else the exit code of a usage error. */
+int bench_check_repeat(const cli_options *o);
 /* Milliseconds of one run; *per_sample runs make a sample. */
 ox_status bench_time(ox_micro_case *c, const bench_limits *limits, bench_samples *ms,
                      size_t *per_sample, ox_err *err);

@@ -1,7 +1,8 @@
 /* bench_diff.c - `oxgen bench diff A.json B.json`: two results row by row. The change is that of
- * the median; its 95 % interval comes from drawing both rows' samples anew, with a fixed seed, so
- * that a report can be repeated. A row whose interval holds zero shows no difference, and is said
- * to. */
+ * the median; its 95 % interval comes from drawing anew, with a fixed seed, so that a report can be
+ * repeated. Rows that were measured in rounds are drawn in two steps, rounds and then samples
+ * within them: samples of one round are no independent witnesses. A row whose interval holds zero
+ * shows no difference, and is said to. */
 #include "cli/bench.h"
 
 #include "base/fs.h"
@@ -14,7 +15,13 @@
 #include <string.h>
 
 /* Fewer samples than LEAST say nothing about their spread. */
-enum { DRAWS = 2000, LEAST = 5, MAX_FILE = 64 << 20 };
+enum { DRAWS = 2000, LEAST = 5, MOST_ROUNDS = 32, MAX_FILE = 64 << 20 };
+
+/* The samples of a row, each round sorted; one round when the file knows of none. */
+typedef struct sampled {
+    bench_samples all;
+    size_t end[MOST_ROUNDS], n_rounds; /* round k is [end[k-1], end[k]) */
+} sampled;
 
 typedef struct side {
     const char *path;
@@ -43,30 +50,64 @@ static uint64_t next(uint64_t *s) /* splitmix64 */
     return z ^ z >> 31;
 }
 
-/* Median of as many draws from the sorted samples: counts ranks instead of sorting. */
-static double draw_median(const bench_samples *s, uint64_t *seed)
+/* Median of as many draws as there are, from n sorted samples: counts ranks instead of sorting. */
+static double draw_median(const double *v, size_t n, uint64_t *seed)
 {
     uint16_t count[BENCH_SAMPLES] = {0};
     size_t seen = 0, at = 0, low;
-    for (size_t i = 0; i < s->n; i++)
-        count[next(seed) % s->n]++;
-    while ((seen += count[at]) <= (s->n - 1) / 2)
+    for (size_t i = 0; i < n; i++)
+        count[next(seed) % n]++;
+    while ((seen += count[at]) <= (n - 1) / 2)
         at++;
     low = at;
-    while (seen <= s->n / 2)
+    while (seen <= n / 2)
         seen += count[++at];
-    return (s->v[low] + s->v[at]) / 2;
+    return (v[low] + v[at]) / 2;
 }
 
-static void read_samples(const ox_json *row, bench_samples *s)
+/* Median over drawn rounds of the median of draws within each. */
+static double draw(const sampled *s, uint64_t *seed)
+{
+    bench_samples medians = {.n = s->n_rounds};
+    for (size_t i = 0; i < s->n_rounds; i++) {
+        const size_t k = next(seed) % s->n_rounds, begin = k ? s->end[k - 1] : 0;
+        medians.v[i] = draw_median(s->all.v + begin, s->end[k] - begin, seed);
+    }
+    return bench_quantile(&medians, 0.5);
+}
+
+/* Cuts the samples where the file says that rounds end; anything odd makes one round of all. */
+static void read_rounds(const ox_json *row, sampled *s)
+{
+    const ox_json *list = ox_json_get(row, "rounds");
+    size_t at = 0;
+    s->n_rounds = 0;
+    for (size_t i = 0; i < ox_json_n(list) && i < MOST_ROUNDS; i++) {
+        const int64_t n = ox_json_i64(ox_json_at(list, i));
+        if (n < 1 || (uint64_t)n > s->all.n - at) break;
+        s->end[s->n_rounds++] = at += (size_t)n;
+    }
+    if (at == s->all.n && s->n_rounds) return;
+    s->end[0] = s->all.n;
+    s->n_rounds = 1;
+}
+
+static void read_samples(const ox_json *row, sampled *s)
 {
     const ox_json *list = ox_json_get(row, "samples");
-    s->n = 0;
-    for (size_t i = 0; i < ox_json_n(list) && s->n < BENCH_SAMPLES; i++) {
+    s->all.n = 0;
+    for (size_t i = 0; i < ox_json_n(list) && s->all.n < BENCH_SAMPLES; i++) {
         const double v = ox_json_f64(ox_json_at(list, i));
-        if (v > 0) s->v[s->n++] = v;
+        if (v > 0 && isfinite(v)) s->all.v[s->all.n++] = v;
     }
-    qsort(s->v, s->n, sizeof(s->v[0]), by_value);
+    read_rounds(row, s);
+    for (size_t k = 0, begin = 0; k < s->n_rounds; begin = s->end[k++])
+        qsort(s->all.v + begin, s->end[k] - begin, sizeof(s->all.v[0]), by_value);
+}
+
+static bool is_enough(const sampled *s)
+{
+    return s->n_rounds > 1 ? s->n_rounds >= LEAST : s->all.n >= LEAST;
 }
 
 static int is_time(ox_str unit)
@@ -74,19 +115,19 @@ static int is_time(ox_str unit)
     return ox_str_is(unit, "ms");
 }
 
-static void compare(change *c, const bench_samples *a, const bench_samples *b)
+static void compare(change *c, const sampled *a, const sampled *b)
 {
     double draws[DRAWS];
     uint64_t seed = ox_hash64(c->name.p, c->name.n);
-    c->a = bench_quantile(a, 0.5);
-    c->b = bench_quantile(b, 0.5);
+    c->a = bench_quantile(&a->all, 0.5);
+    c->b = bench_quantile(&b->all, 0.5);
     c->middle = c->b / c->a - 1;
     c->lo = c->hi = NAN;
     c->verdict = "too few samples";
-    if (a->n < LEAST || b->n < LEAST) return;
+    if (!is_enough(a) || !is_enough(b)) return;
     for (size_t i = 0; i < DRAWS; i++) {
-        const double base = draw_median(a, &seed);
-        draws[i] = draw_median(b, &seed) / base - 1;
+        const double base = draw(a, &seed);
+        draws[i] = draw(b, &seed) / base - 1;
     }
     qsort(draws, DRAWS, sizeof(draws[0]), by_value);
     c->lo = draws[DRAWS * 25 / 1000];
@@ -133,16 +174,16 @@ static const ox_json *find(const side *s, ox_str name)
 /* The row of A against B's of the same name; false when there is nothing to compare. */
 static int compare_row(change *c, const ox_json *row, const side *b)
 {
-    bench_samples sa, sb;
+    sampled sa, sb;
     const ox_json *other = find(b, name_of(row));
     *c = (change){.name = name_of(row), .unit = ox_json_str(ox_json_get(row, "unit"))};
     c->lo = c->hi = c->middle = NAN;
     read_samples(row, &sa);
-    sb.n = 0;
+    sb.all.n = 0;
     if (other) read_samples(other, &sb);
-    c->verdict = !other ? "only in the first" : !sa.n && !sb.n ? "absent in both" : NULL;
-    if (!c->verdict && (!sa.n || !sb.n))
-        c->verdict = sa.n ? "absent in the second" : "absent in the first";
+    c->verdict = !other ? "only in the first" : !sa.all.n && !sb.all.n ? "absent in both" : NULL;
+    if (!c->verdict && (!sa.all.n || !sb.all.n))
+        c->verdict = sa.all.n ? "absent in the second" : "absent in the first";
     if (!c->verdict && !ox_str_eq(c->unit, ox_json_str(ox_json_get(other, "unit"))))
         c->verdict = "different units";
     if (!c->verdict) compare(c, &sa, &sb);
@@ -212,7 +253,7 @@ static void note_machines(const cli_options *o, const side *a, const side *b)
     for (size_t i = 0; i < OX_COUNT(keys); i++) {
         const ox_json *x = ox_json_path(a->root, keys[i]), *y = ox_json_path(b->root, keys[i]);
         if (!ox_str_eq(ox_json_str(x), ox_json_str(y)) || ox_json_i64(x) != ox_json_i64(y))
-            cli_note(o, "%s differs: the files come from different machines", keys[i]);
+            cli_note(o, "%s differs: times of the two files may not be comparable", keys[i]);
     }
 }
 

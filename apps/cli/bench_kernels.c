@@ -63,11 +63,12 @@ int bench_kernels(const cli_options *o)
     ox_buf b = {0};
     const char *family = "";
     const size_t n = ox_kernel_count();
-    bench_limits limits = bench_micro_limits(o);
-    int code = 0;
-    if (o->has_bench_repeat && (o->bench_repeat < 1 || o->bench_repeat > BENCH_SAMPLES))
-        return cli_usage("-r expects 1 to %d, found %lld", BENCH_SAMPLES, o->bench_repeat);
-    limits.seconds = 0.3;
+    const bench_limits limits = {.samples = o->has_bench_repeat ? (size_t)o->bench_repeat : 100,
+                                 .join = !o->has_bench_repeat,
+                                 .seconds = 0.3,
+                                 .width = 0.01};
+    int code = bench_check_repeat(o);
+    if (code) return code;
     if (o->json) ox_buf_put_z(&b, "{\"rows\":[");
     for (size_t i = 0; !code && i < n; i++) {
         timed t = {0};

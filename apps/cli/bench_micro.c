@@ -1,25 +1,34 @@
 /* bench_micro.c - `oxgen bench micro`: parts of the engine on made-up data, each beside the roof
- * measured right before and after it. Rows whose part does not exist are listed with the reason. */
+ * measured right before it. Rows whose part does not exist are listed with the reason.
+ *
+ * Samples of one stretch resemble each other more than they resemble those of another run: memory
+ * lies differently, a neighbour comes or goes. So all rows are measured in turn, ROUNDS times over,
+ * each time with new data elsewhere; `bench diff` compares rounds. */
 #include "cli/bench.h"
 
 #include <stdio.h>
 #include <string.h>
 
+enum { ROUNDS = 5 };
+
 typedef struct result {
+    size_t i;
     ox_micro row;
     ox_micro_cost cost;
-    bench_samples ms;
+    bench_samples ms;      /* round after round */
+    size_t rounds[ROUNDS]; /* samples of each */
     size_t per_sample;
-    double roof; /* ms; 0 = none */
+    double roof; /* ms, the best of the rounds: a slow moment raises it; 0 = none */
     const char *roof_kind;
 } result;
 
-bench_limits bench_micro_limits(const cli_options *o)
-{
-    return (bench_limits){.samples = o->has_bench_repeat ? (size_t)o->bench_repeat : BENCH_SAMPLES,
-                          .seconds = 1,
-                          .width = 0.01};
-}
+typedef struct micro {
+    const cli_options *o;
+    size_t n_rounds;
+    bench_limits limits; /* of a round */
+    double roof_seconds;
+    OX_VEC(result) rows;
+} micro;
 
 static int wanted(const cli_options *o, const char *name)
 {
@@ -28,23 +37,24 @@ static int wanted(const cli_options *o, const char *name)
     return o->args.n < 2;
 }
 
-/* The roof is the better of two measurements around the row: a slow moment lowers both alike. */
-static ox_status measure(result *r, size_t i, const bench_limits *limits, ox_err *err)
+static ox_status measure(const micro *m, result *r, size_t round, ox_err *err)
 {
     ox_micro_case *c = NULL;
-    double after = 0;
+    bench_samples ms = {.n = 0};
+    double roof = 0;
     const char *kind = NULL;
-    const double seconds = limits->samples < BENCH_SAMPLES ? 0.004 : 0.02;
-    OX_TRY(ox_micro_open(&c, i, err));
+    OX_TRY(ox_micro_open(&c, r->i, (uint32_t)round + 1, err));
     ox_micro_cost_of(c, &r->cost);
-    ox_status st = bench_roof(&r->cost, seconds, &r->roof, &r->roof_kind, err);
-    if (!st) st = bench_time(c, limits, &r->ms, &r->per_sample, err);
-    if (!st) st = bench_roof(&r->cost, seconds, &after, &kind, err);
-    if (!st && after < r->roof) {
-        r->roof = after;
+    ox_status st = bench_roof(&r->cost, m->roof_seconds, &roof, &kind, err);
+    if (!st) st = bench_time(c, &m->limits, &ms, &r->per_sample, err);
+    ox_micro_close(&c);
+    if (!r->roof || roof < r->roof) {
+        r->roof = roof;
         r->roof_kind = kind;
     }
-    ox_micro_close(&c);
+    memcpy(r->ms.v + r->ms.n, ms.v, ms.n * sizeof(ms.v[0]));
+    r->ms.n += ms.n;
+    r->rounds[round] = ms.n;
     return st;
 }
 
@@ -85,6 +95,10 @@ static void put_row(ox_buf *out, const result *r)
     const double m = bench_quantile(&r->ms, 0.5);
     ox_buf_put_z(out, ",\"unit\":\"ms\",\"samples\":");
     bench_put_samples(out, &r->ms);
+    ox_buf_put_z(out, ",\"rounds\":[");
+    for (size_t i = 0; i < ROUNDS && r->rounds[i]; i++)
+        ox_buf_printf(out, "%s%zu", i ? "," : "", r->rounds[i]);
+    ox_buf_put_c(out, ']');
     ox_buf_printf(out, ",\"median\":%.9g,\"iqr\":%.6g,\"min\":%.9g", m, iqr(&r->ms),
                   bench_quantile(&r->ms, 0));
     if (r->roof > 0)
@@ -100,64 +114,77 @@ static void put_row(ox_buf *out, const result *r)
     ox_buf_put_c(out, '}');
 }
 
-/* Measures row i and shows it: a line at once, or an object into out. */
-static int do_row(const cli_options *o, size_t i, const ox_micro *row, ox_buf *out, int first)
+static ox_status choose_rows(micro *m, ox_err *err)
 {
-    const bench_limits limits = bench_micro_limits(o);
-    ox_err err = OX_ERR_INIT;
-    result r = {.row = *row};
-    if (!row->absent && measure(&r, i, &limits, &err)) {
-        ox_err_prefix(&err, "%s", row->name);
-        return cli_fail(&err);
+    for (size_t i = 0; i < ox_micro_count(); i++) {
+        result r = {.i = i};
+        OX_TRY(ox_micro_at(i, &r.row, err));
+        if (wanted(m->o, r.row.name) && !ox_vec_push(&m->rows, r))
+            return OX_FAIL(err, OX_NO_MEMORY, "no memory for results");
     }
-    if (o->json) {
-        if (!first) ox_buf_put_c(out, ',');
-        put_row(out, &r);
-        return 0;
-    }
-    ox_buf_clear(out);
-    put_line(out, &r);
-    return cli_stdout(ox_buf_view(out));
+    return OX_OK;
 }
 
-static int run_rows(const cli_options *o, ox_buf *out)
+static ox_status run_rounds(micro *m, ox_err *err)
 {
-    const size_t n = ox_micro_count();
-    size_t n_done = 0;
-    for (size_t i = 0; i < n; i++) {
-        ox_micro row;
-        ox_err err = OX_ERR_INIT;
-        if (ox_micro_at(i, &row, &err)) return cli_fail(&err);
-        if (!wanted(o, row.name)) continue;
-        if (o->json) cli_progress((void *)(uintptr_t)o, "bench micro", i, n);
-        const int code = do_row(o, i, &row, out, !n_done++);
-        if (code) return code;
-    }
+    const size_t n = m->rows.n;
+    for (size_t round = 0; round < m->n_rounds; round++)
+        for (size_t i = 0; i < n; i++) {
+            result *r = &m->rows.p[i];
+            cli_progress((void *)(uintptr_t)m->o, "bench micro", round * n + i, m->n_rounds * n);
+            if (r->row.absent) continue;
+            const ox_status st = measure(m, r, round, err);
+            if (st) ox_err_prefix(err, "%s", r->row.name);
+            if (st) return st;
+        }
     cli_progress_end();
-    if (n_done) return 0;
-    return cli_usage("no micro-benchmark has '%s' in its name; 'oxgen bench micro -r 1' lists them",
-                     o->args.p[1]);
+    return OX_OK;
+}
+
+static void put_all(const micro *m, ox_buf *out)
+{
+    if (m->o->json) {
+        ox_buf_put_z(out, "{\"machine\":");
+        bench_put_machine(out);
+        ox_buf_put_z(out, ",\"rows\":[");
+    } else {
+        ox_buf_printf(out, "%-60s %11s %11s %6s %11s %-5s %6s\n", "one run", "median", "min", "IQR",
+                      "roof", "", "share");
+    }
+    for (size_t i = 0; i < m->rows.n; i++) {
+        if (m->o->json && i) ox_buf_put_c(out, ',');
+        (m->o->json ? put_row : put_line)(out, &m->rows.p[i]);
+    }
+    if (m->o->json) ox_buf_put_z(out, "]}\n");
+}
+
+/* -r N: at most N samples a row, in at most ROUNDS rounds. */
+static void set_limits(micro *m)
+{
+    const size_t n = m->o->has_bench_repeat ? (size_t)m->o->bench_repeat : BENCH_SAMPLES;
+    m->n_rounds = n < ROUNDS ? n : ROUNDS;
+    m->limits = (bench_limits){.samples = n / m->n_rounds,
+                               .join = !m->o->has_bench_repeat,
+                               .seconds = 1.0 / ROUNDS,
+                               .width = 0.01};
+    m->roof_seconds = m->o->has_bench_repeat ? 0.002 : 0.01;
 }
 
 int bench_micro(const cli_options *o)
 {
+    micro m = {.o = o};
     ox_buf out = {0};
-    if (o->has_bench_repeat && (o->bench_repeat < 1 || o->bench_repeat > BENCH_SAMPLES))
-        return cli_usage("-r expects 1 to %d, found %lld", BENCH_SAMPLES, o->bench_repeat);
-    if (o->json) {
-        ox_buf_put_z(&out, "{\"machine\":");
-        bench_put_machine(&out);
-        ox_buf_put_z(&out, ",\"rows\":[");
-    } else {
-        ox_buf_printf(&out, "%-60s %11s %11s %6s %11s %-5s %6s\n", "one run", "median", "min",
-                      "IQR", "roof", "", "share");
-        cli_stdout(ox_buf_view(&out));
-    }
-    int code = run_rows(o, &out);
-    if (!code && o->json) {
-        ox_buf_put_z(&out, "]}\n");
-        code = cli_stdout(ox_buf_view(&out));
-    }
+    ox_err err = OX_ERR_INIT;
+    int code = bench_check_repeat(o);
+    if (code) return code;
+    set_limits(&m);
+    ox_status st = choose_rows(&m, &err);
+    if (!st && !m.rows.n) code = cli_usage("no micro-benchmark has '%s' in its name", o->args.p[1]);
+    if (!st && !code) st = run_rounds(&m, &err);
+    if (!st && !code) put_all(&m, &out);
+    if (st) code = cli_fail(&err);
+    if (!code) code = cli_stdout(ox_buf_view(&out));
+    ox_vec_deinit(&m.rows);
     ox_buf_deinit(&out);
     return code;
 }

@@ -224,8 +224,7 @@ int bench_model(const cli_options *o)
     ox_err err = OX_ERR_INIT;
     ox_buf out = {0};
 
-    if (o->has_bench_repeat && (o->bench_repeat < 1 || o->bench_repeat > BENCH_SAMPLES))
-        return cli_usage("-r expects 1 to %d, found %lld", BENCH_SAMPLES, o->bench_repeat);
+    if (bench_check_repeat(o)) return 2;
     ox_status st = cli_open_model(&b.m, o, o->args.p[0], 0, &err);
     if (!st) st = ox_model_cost_of(b.m, &b.cost, &err);
     if (!st) st = run_all(&b, &err);

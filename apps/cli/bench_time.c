@@ -11,6 +11,13 @@
 #include <math.h>
 #include <stdio.h>
 
+int bench_check_repeat(const cli_options *o)
+{
+    if (!o->has_bench_repeat || (o->bench_repeat >= 1 && o->bench_repeat <= BENCH_SAMPLES))
+        return 0;
+    return cli_usage("-r expects 1 to %d, found %lld", BENCH_SAMPLES, o->bench_repeat);
+}
+
 static const double SAMPLE_SECONDS = 100e-6;
 enum { LEAST_SAMPLES = 10, MOST_RUNS = 1 << 24 };
 
@@ -55,13 +62,13 @@ ox_status bench_time(ox_micro_case *c, const bench_limits *limits, bench_samples
     const double stop = ox_clock_seconds() + limits->seconds;
     do {
         OX_TRY(time_runs(c, runs, &took, err));
-        if (ms->n == BENCH_SAMPLES) {
+        if (ms->n == limits->samples) {
             join_neighbours(ms);
             runs *= 2;
             continue; /* that one was too short */
         }
         ms->v[ms->n++] = took / (double)runs * 1e3;
-        if (ms->n >= limits->samples && limits->samples < BENCH_SAMPLES) break;
+        if (ms->n >= limits->samples && !limits->join) break;
         if (ms->n >= LEAST_SAMPLES && ms->n % 5 == 0 && interval(ms) <= limits->width) break;
         if (cli_interrupted()) return OX_FAIL(err, OX_CANCELLED, "interrupted");
     } while (ox_clock_seconds() < stop);

@@ -22,12 +22,15 @@ static const micro_row rows[] = {
 
 void *ox_micro_bytes(ox_micro_case *c, size_t n, ox_err *err)
 {
-    void *p = c->n_blocks < MICRO_BLOCKS ? ox_pages_alloc(n) : NULL;
-    if (p)
-        c->blocks[c->n_blocks++] = (micro_block){p, n};
-    else
-        (void)OX_FAIL(err, OX_NO_MEMORY, "no memory for %zu bytes of a micro-benchmark", n);
-    return p;
+    const uint32_t mix = (c->layout * 64u + (uint32_t)c->n_blocks) * 2654435761u;
+    const size_t shift = c->layout ? mix >> 26 << 6 : 0;
+    char *p = c->n_blocks < MICRO_BLOCKS ? ox_pages_alloc(n + shift) : NULL;
+    if (p) {
+        c->blocks[c->n_blocks++] = (micro_block){p, n + shift};
+        return p + shift;
+    }
+    (void)OX_FAIL(err, OX_NO_MEMORY, "no memory for %zu bytes of a micro-benchmark", n);
+    return NULL;
 }
 
 void *ox_micro_values(ox_micro_case *c, ox_dtype t, size_t n, ox_err *err)
@@ -78,8 +81,8 @@ static void run_launches(void *user, int i, int n)
     }
 }
 
-static ox_status open_row(ox_micro_case **out, const micro_row *row, const ox_kernel_row *family,
-                          const ox_kernel_row *forced, ox_err *err)
+static ox_status open_row(ox_micro_case **out, const micro_row *row, uint32_t layout,
+                          const ox_kernel_row *family, const ox_kernel_row *forced, ox_err *err)
 {
     ox_status st = OX_OK;
     *out = NULL;
@@ -88,6 +91,7 @@ static ox_status open_row(ox_micro_case **out, const micro_row *row, const ox_ke
     if (!c) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a micro-benchmark");
     const int32_t cpus = ox_cpu_count();
     c->cost.n_threads = row->n_threads && row->n_threads < cpus ? row->n_threads : cpus;
+    c->layout = layout;
     c->forced = forced;
     c->rows = family;
     if (forced) c->cost.n_threads = 1;
@@ -116,12 +120,12 @@ ox_status ox_micro_at(size_t i, ox_micro *out, ox_err *err)
     return OX_OK;
 }
 
-ox_status ox_micro_open(ox_micro_case **out, size_t i, ox_err *err)
+ox_status ox_micro_open(ox_micro_case **out, size_t i, uint32_t layout, ox_err *err)
 {
     *out = NULL;
     if (i >= OX_COUNT(rows))
         return OX_FAIL(err, OX_BAD_ARGUMENT, "there is no micro-benchmark %zu", i);
-    return open_row(out, &rows[i], NULL, NULL, err);
+    return open_row(out, &rows[i], layout, NULL, NULL, err);
 }
 
 void ox_micro_cost_of(const ox_micro_case *c, ox_micro_cost *out)
@@ -187,7 +191,7 @@ ox_status ox_kernel_open(ox_micro_case **out, size_t i, ox_err *err)
         return OX_FAIL(err, OX_UNSUPPORTED, "%s: this machine lacks %s", row->name,
                        ox_cpu_tier_name(row->needs));
     if (!typical) return OX_FAIL(err, OX_UNSUPPORTED, "family %s has no typical shape", f->name);
-    return open_row(out, typical, f->rows, row, err);
+    return open_row(out, typical, 0, f->rows, row, err);
 }
 
 /* The arguments of a case's launch of that family; NULL when it has none. */
@@ -214,7 +218,7 @@ ox_status ox_kernel_choose(size_t i, ox_kernel_choice *out, ox_err *err)
     }
     const void *args = NULL;
     ox_micro_case *c = NULL;
-    const ox_status st = typical ? open_row(&c, typical, f->rows, row, &refused) : OX_OK;
+    const ox_status st = typical ? open_row(&c, typical, 0, f->rows, row, &refused) : OX_OK;
     if (st == OX_NO_MEMORY) return OX_FAIL(err, st, "%s", refused.msg);
     if (c) args = args_for(c, row);
     const ox_kernel_row *best = ox_kernel_pick(f->rows, OX_DEVICE_CPU, &m, args);

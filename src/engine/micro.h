@@ -81,6 +81,7 @@ struct ox_micro_case {
     ox_status (*run)(ox_micro_case *c, ox_err *err); /* instead of launches */
     void (*close)(void *state);
     void *state;
+    uint32_t layout; /* see ox_micro_open */
     micro_block blocks[MICRO_BLOCKS];
     size_t n_blocks;
 };
