@@ -8,8 +8,9 @@ import argparse, glob, os, re, shutil, subprocess, sys, tempfile
 p = argparse.ArgumentParser()
 p.add_argument('--oxgen', required=True)
 a = p.parse_args()
+a.oxgen = os.path.abspath(a.oxgen)
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.path.dirname(os.path.abspath(a.oxgen))
+BUILD = os.path.dirname(a.oxgen)
 MODEL = os.environ['OXGEN_TEST_MODEL']
 # What THIRD-PARTY.md names, and the C library's own parts.
 NEEDED = {'libpcre2-8.so', 'libutf8proc.so', 'libc.so', 'libm.so', 'libpthread.so', 'libdl.so', 'ld-linux-x86-64.so',
@@ -170,6 +171,30 @@ def make_help():
         check(f'make help lists {t}', t in listed)
 
 
+def transcript(tmp):
+    """README's transcript of oxgen run, and its way through convert to ONNX Runtime GenAI."""
+    with open(os.path.join(ROOT, 'README.md')) as f:
+        text = f.read()
+    name = 'SmolLM2-135M-Instruct.Q4_1.gguf'
+    os.symlink(os.path.abspath(MODEL), os.path.join(tmp, name))
+    m = re.search(r"^\$ printf '(.*)' \| oxgen (run .*)\n((?:[^`].*\n)*)```", text, re.M)
+    if check('README.md has a transcript', bool(m)):
+        r = run(a.oxgen, *m[2].split(), cwd=tmp, stdin=m[1].replace('\\n', '\n'))
+        check('the transcript is what oxgen run prints', r.returncode == 0 and r.stdout == m[3], repr(r.stdout))
+    m = re.search(r'^ +oxgen (convert .*)$', text, re.M)
+    if check('README.md has a conversion', bool(m)):
+        r = run(a.oxgen, *m[1].split(), cwd=tmp)
+        check('the conversion works', r.returncode == 0, r.stderr[-300:])
+    python = blocks('README.md', 'python')
+    if check('README.md has one Python example', len(python) == 1, len(python)):
+        r = run(sys.executable, '-c', python[0], cwd=tmp)
+        check('ONNX Runtime GenAI runs the converted folder', r.returncode == 0 and 'Paris' in r.stdout,
+              r.stdout[-200:] + r.stderr[-300:])
+        e = run(sys.executable, os.path.join(ROOT, 'examples/run_genai.py'), os.path.join(tmp, 'smollm2-onnx'))
+        check('examples/run_genai.py prints the same', e.returncode == 0 and e.stdout.strip() == r.stdout.strip() != '',
+              e.stdout[-200:] + e.stderr[-300:])
+
+
 def documents():
     for path in ['README.md', 'CONTRIBUTING.md', 'STYLE.md'] + glob.glob('docs/*.md', root_dir=ROOT):
         with open(os.path.join(ROOT, path)) as f:
@@ -190,6 +215,7 @@ def main():
             symbols(found)
             libraries(found)
             manual(found)
+        transcript(tmp)
     make_help()
     documents()
     print(f'{passed} passed, {failed} failed')
