@@ -77,6 +77,11 @@ void cli_completion(ox_buf *out, const char *shell); /* "bash" or "zsh" */
 int cli_fail(const ox_err *err); /* prints "oxgen: …" and returns the exit code */
 int cli_usage(const char *fmt, ...) OX_PRINTF(1, 2); /* prints "oxgen: …" and returns 2 */
 void cli_note(const cli_options *o, const char *fmt, ...) OX_PRINTF(2, 3); /* unless --quiet */
+/* Keeps a note of the model until there is output (at once with --verbose): a command that fails
+ * says one line, its failure. */
+void cli_note_later(const cli_options *o, const char *text);
+void cli_notes_now(void);
+int cli_stopped(void); /* says that Ctrl-C ended the command; exit code 130 */
 /* Progress bar on stderr when it is a terminal; also polls for Ctrl-C. user = cli_options. */
 int cli_progress(void *user, const char *what, uint64_t done, uint64_t total);
 void cli_progress_end(void);

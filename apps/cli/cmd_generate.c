@@ -162,6 +162,8 @@ static ox_status answer_once(answer *a, ox_model *m, ox_sampler_options *so, int
     go.on_text = on_text;
     go.user = a;
     ox_status st = prompt_ids(m, o, &ids, &n, err);
+    if (!st && !n)
+        st = OX_FAIL(err, OX_BAD_ARGUMENT, "the prompt is empty: give text, or ids with --ids");
     const double start = ox_clock_seconds();
     if (!st) st = ox_session_append(a->session, ids, n, 0, cli_progress, (void *)(uintptr_t)o, err);
     t.prefill = ox_clock_seconds() - start;
@@ -200,6 +202,7 @@ int cmd_generate(const cli_options *o)
     if (!st) st = ox_session_open(&a.session, m, &err);
     if (!st) st = answer_once(&a, m, &so, &code, &err);
     if (st) code = cli_fail(&err);
+    if (code == 130 && !st) cli_stopped();
     ox_session_close(&a.session);
     ox_model_close(&m);
     ox_free(bias);

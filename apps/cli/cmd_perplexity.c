@@ -88,8 +88,12 @@ int cmd_perplexity(const cli_options *o)
     ox_status st = cli_open_model(&m, o, o->args.p[0], 0, &err);
     if (!st) st = measure(o, m, &s, &err);
     ox_model_close(&m);
+    const double nll = st ? 0 : s.nll / (double)s.n_scored;
+    if (nll != nll)
+        st = OX_FAIL(&err, OX_FAILED,
+                     "the model's logits hold NaN: its weights are damaged or too large for "
+                     "--numerics; try --numerics exact");
     if (st) return cli_fail(&err);
-    const double nll = s.nll / (double)s.n_scored;
     if (o->json)
         ox_buf_printf(&b, "{\"nll\":%.9g,\"ppl\":%.9g,\"n_tokens\":%zu}\n", nll, exp(nll),
                       s.n_scored);

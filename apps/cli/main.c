@@ -80,6 +80,7 @@ int main(int argc, char **argv)
     int code = cli_parse(&o, c, argc - 2, argv + 2);
     if (!code) code = o.help ? print_help(c) : c->fn(&o);
     cli_options_free(&o);
+    cli_notes_now();
     if (fflush(stdout) && !code) code = 1;
     return code;
 }

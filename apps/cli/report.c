@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t interrupted;
 static double bar_shown; /* time of the last drawn bar; 0 = no bar on screen */
+static ox_buf notes;     /* of the model, until the command gets on: a failure is one line */
 
 static const struct {
     ox_status status;
@@ -22,23 +24,69 @@ static const struct {
 #undef X
 };
 
+/* One line on standard error. Names out of files may hold anything: what could steer a terminal or
+ * break the line becomes '?'. */
+static void put_line(const char *fmt, va_list ap)
+{
+    ox_buf b = {0};
+    ox_buf_vprintf(&b, fmt, ap);
+    for (size_t i = 0; i < b.n; i++) {
+        const unsigned char c = (unsigned char)b.p[i];
+        if (c < 32 || c == 127 || (c == 0xc2 && i + 1 < b.n && (b.p[i + 1] & 0x60) == 0))
+            b.p[i] = '?';
+    }
+    fprintf(stderr, "oxgen: %.*s\n", (int)b.n, b.p ? b.p : "out of memory");
+    ox_buf_deinit(&b);
+}
+
+static void say(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    put_line(fmt, ap);
+    va_end(ap);
+}
+
+void cli_note_later(const cli_options *o, const char *text)
+{
+    if (o->quiet) return;
+    if (o->verbose)
+        say("note: %s", text);
+    else
+        ox_buf_put(&notes, text, strlen(text) + 1);
+}
+
+void cli_notes_now(void)
+{
+    for (size_t at = 0; at < notes.n; at += strlen(notes.p + at) + 1)
+        say("note: %s", notes.p + at);
+    ox_buf_deinit(&notes);
+}
+
 int cli_fail(const ox_err *err)
 {
     int code = 1;
     cli_progress_end();
     for (size_t i = 0; i < OX_COUNT(exit_codes); i++)
         if (exit_codes[i].status == err->status) code = exit_codes[i].code;
-    fprintf(stderr, "oxgen: %s\n", err->msg[0] ? err->msg : ox_status_text(err->status));
+    ox_buf_deinit(&notes);
+    say("%s", err->msg[0] ? err->msg : ox_status_text(err->status));
     return code;
+}
+
+int cli_stopped(void)
+{
+    ox_buf_deinit(&notes);
+    say("interrupted");
+    return 130;
 }
 
 int cli_usage(const char *fmt, ...)
 {
     va_list ap;
+    ox_buf_deinit(&notes);
     va_start(ap, fmt);
-    fprintf(stderr, "oxgen: ");
-    vfprintf(stderr, fmt, ap);
-    fprintf(stderr, "\n");
+    put_line(fmt, ap);
     va_end(ap);
     return 2;
 }
@@ -49,9 +97,7 @@ void cli_note(const cli_options *o, const char *fmt, ...)
     if (o->quiet) return;
     cli_progress_end();
     va_start(ap, fmt);
-    fprintf(stderr, "oxgen: ");
-    vfprintf(stderr, fmt, ap);
-    fprintf(stderr, "\n");
+    put_line(fmt, ap);
     va_end(ap);
 }
 
@@ -68,6 +114,7 @@ void cli_catch_interrupt(void)
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write: exit code 1 */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file at the limit */
 }
 
 int cli_interrupted(void)
@@ -106,6 +153,7 @@ void cli_progress_end(void)
 
 int cli_stdout(ox_str text)
 {
+    cli_notes_now();
     if (text.n && fwrite(text.p, 1, text.n, stdout) != text.n) {
         fprintf(stderr, "oxgen: cannot write to standard output\n");
         return 1;

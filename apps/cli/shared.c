@@ -25,6 +25,9 @@ ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path,
     ox_model_options_init(&mo);
     if (o->has_threads && o->threads < 1)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "--threads %lld: expected 1 or more", o->threads);
+    if (o->has_max_new && o->max_new < 0)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--max-new-tokens %lld: expected 0 or more",
+                       o->max_new);
     if (o->has_context && o->context < 1)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "--context %lld: expected 1 or more", o->context);
     OX_TRY(in_int32(o->threads, "threads", &mo.n_threads, err));
@@ -43,11 +46,12 @@ ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path,
     OX_TRY(ox_model_open(out, path, &mo, err));
     cli_progress_end();
     for (size_t i = 0; i < ox_model_n_warnings(*out); i++)
-        cli_note(o, "note: %s", ox_model_warning(*out, i));
+        cli_note_later(o, ox_model_warning(*out, i));
     return OX_OK;
 }
 
-static ox_status read_bias(ox_logit_bias **out, const cli_options *o, ox_err *err)
+static ox_status read_bias(ox_logit_bias **out, const cli_options *o, const ox_model *m,
+                           ox_err *err)
 {
     *out = NULL;
     if (!o->logit_bias.n) return OX_OK;
@@ -58,9 +62,10 @@ static ox_status read_bias(ox_logit_bias **out, const cli_options *o, ox_err *er
         int64_t id;
         double bias;
         if (!eq || !ox_str_to_i64((ox_str){text, (size_t)(eq - text)}, &id) || id < 0 ||
-            id > INT32_MAX || !ox_str_to_f64(ox_str_of(eq + 1), &bias))
-            return OX_FAIL(err, OX_BAD_ARGUMENT, "--logit-bias expects ID=NUMBER, found '%s'",
-                           text);
+            id >= ox_model_vocab(m) || !ox_str_to_f64(ox_str_of(eq + 1), &bias) || !(bias < 3e38))
+            return OX_FAIL(err, OX_BAD_ARGUMENT,
+                           "--logit-bias expects ID=NUMBER with an id below %lld, found '%s'",
+                           (long long)ox_model_vocab(m), text);
         (*out)[i] = (ox_logit_bias){(int32_t)id, (float)bias};
     }
     return OX_OK;
@@ -101,7 +106,7 @@ ox_status cli_sampler_options(ox_sampler_options *so, ox_logit_bias **bias, cons
     if (o->greedy) so->temperature = 0.0f;
     so->seed = (uint64_t)o->seed;
     so->order = o->samplers;
-    OX_TRY(read_bias(bias, o, err));
+    OX_TRY(read_bias(bias, o, m, err));
     so->bias = *bias;
     so->n_bias = o->logit_bias.n;
     return OX_OK;
@@ -118,7 +123,7 @@ ox_status cli_parse_ids(int32_t **ids, size_t *n, const char *text, ox_err *err)
             if (!ox_str_to_i64((ox_str){at, len}, &id) || id < 0 || id > INT32_MAX) {
                 ox_vec_deinit(&v);
                 return OX_FAIL(err, OX_BAD_ARGUMENT,
-                               "expected token ids such as 1,2,3, found '%.*s'",
+                               "--ids expects token ids such as 1,2,3, found '%.*s'",
                                (int)(len < 40 ? len : 40), at);
             }
             if (!ox_vec_push(&v, (int32_t)id)) {

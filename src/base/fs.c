@@ -22,7 +22,7 @@ ox_status ox_mapping_open(ox_mapping *out, const char *path, ox_err *err)
     struct stat s;
 
     *out = (ox_mapping){0};
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up */
     if (fd < 0)
         return OX_FAIL(err, errno == ENOENT ? OX_NOT_FOUND : OX_IO, "%s: cannot open: %s", path,
                        strerror(errno));
@@ -215,11 +215,28 @@ static ox_status write_all(int fd, ox_str bytes, const char *path, ox_err *err)
     return OX_OK;
 }
 
+/* Devices and pipes are written to; a rename would put a file in their place. */
+static bool is_special(const char *path)
+{
+    struct stat s;
+    return !stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+}
+
+static ox_status write_special(const char *path, ox_str bytes, ox_err *err)
+{
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return OX_FAIL(err, OX_IO, "%s: cannot open: %s", path, strerror(errno));
+    ox_status st = write_all(fd, bytes, path, err);
+    if (close(fd) && !st) st = OX_FAIL(err, OX_IO, "%s: cannot write: %s", path, strerror(errno));
+    return st;
+}
+
 ox_status ox_file_write_atomic(const char *path, ox_str bytes, ox_err *err)
 {
     ox_buf tmp = {0};
     ox_status st = OX_OK;
 
+    if (is_special(path)) return write_special(path, bytes, err);
     ox_buf_printf(&tmp, "%s.part%ld", path, (long)getpid());
     if (tmp.failed) {
         ox_buf_deinit(&tmp);

@@ -81,7 +81,7 @@ static ox_status progress(ox_stream *s, uint64_t bytes, ox_err *err)
     s->done += bytes;
     if (s->o->progress) s->o->progress(s->o->user, s->done, s->total);
     if (s->o->cancel && *s->o->cancel)
-        return OX_FAIL(err, OX_CANCELLED, "stopped before the folder was complete");
+        return OX_FAIL(err, OX_CANCELLED, "interrupted before the folder was complete");
     return OX_OK;
 }
 

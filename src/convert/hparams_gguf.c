@@ -159,6 +159,10 @@ ox_status ox_hparams_from_gguf(ox_hparams *hp, const ox_gguf *g, ox_err *err)
 {
     reader r = {.g = g, .arch = ox_gguf_str(g, "general.architecture")};
     hp->is_gguf = true;
+    if (!r.arch.n)
+        return OX_FAIL(err, OX_BAD_FILE,
+                       "the key general.architecture is missing or not a string: the file is no "
+                       "language model");
     hp->arch = ox_arch_find_gguf(r.arch);
     if (!hp->arch) {
         ox_buf list = {0};

@@ -100,8 +100,10 @@ static ox_status build(ox_source *s, ox_safetensors *file, const ox_json *config
     ox_status st;
     if (!l.used) return OX_FAIL(err, OX_NO_MEMORY, "out of memory");
     OX_TRY_GOTO(find_prefix(&l, err));
-    OX_TRY_GOTO(ox_hparams_from_config(&hp, config, &s->arena, err));
-    OX_TRY_GOTO(ox_import_set_facts(s, &hp, err));
+    st = ox_hparams_from_config(&hp, config, &s->arena, err);
+    if (!st) st = ox_import_set_facts(s, &hp, err);
+    if (st) ox_err_prefix(err, "config.json");
+    if (st) goto fail;
     OX_TRY_GOTO(ox_decoder_build(s->graph, &hp, &tensors, q, err));
     mark_leftovers(&l);
     OX_TRY_GOTO(ox_import_warn_unused(s, n, l.used, tensor_name, file));

@@ -17,7 +17,10 @@ static ox_status read_tensor(ox_tensor *t, ox_arena *arena, const char *path, ox
     /* The tensor may view the bytes: they move into the arena first. */
     char *kept = st ? NULL : ox_arena_copy(arena, bytes.p ? bytes.p : "", bytes.n);
     if (!st && !kept) st = OX_FAIL(err, OX_NO_MEMORY, "%s: no memory to read it", path);
-    if (!st) st = ox_onnx_tensor_parse(&pb, arena, (ox_str){kept, bytes.n}, err);
+    if (!st) {
+        st = ox_onnx_tensor_parse(&pb, arena, (ox_str){kept, bytes.n}, err);
+        if (st) ox_err_prefix(err, "%s", path);
+    }
     if (!st) *t = pb.t;
     ox_buf_deinit(&bytes);
     return st;

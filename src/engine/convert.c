@@ -47,6 +47,19 @@ static ox_status read_options(ox_export_options *eo, const ox_convert_options *o
     return ox_quant_choice_check(&eo->quant, err);
 }
 
+/* A folder that is a model already, in the form that a conversion writes. */
+static ox_status refuse_onnx(const char *src, ox_err *err)
+{
+    char *config = ox_path_join(src, "genai_config.json");
+    if (!config) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a path");
+    const bool there = ox_path_is_file(config);
+    ox_free(config);
+    if (!there && !ox_str_ends(ox_str_of(src), OX_STR(".onnx"))) return OX_OK;
+    return OX_FAIL(err, OX_UNSUPPORTED,
+                   "%s is an ONNX model already: convert reads GGUF files and safetensors folders",
+                   src);
+}
+
 ox_status ox_convert(const char *src, const char *dir, const ox_convert_options *options,
                      char **report, ox_err *err)
 {
@@ -55,7 +68,7 @@ ox_status ox_convert(const char *src, const char *dir, const ox_convert_options 
     ox_quant_choice keep = OX_QUANT_CHOICE_INIT;
     ox_source *s = NULL;
     ox_buf text = {0};
-    const bool is_gguf = ox_str_ends(ox_str_of(src), OX_STR(".gguf"));
+    const bool is_gguf = ox_str_ends(ox_str_of(src), OX_STR(".gguf")) && !ox_path_is_dir(src);
 
     *report = NULL;
     ox_convert_options_init(&o);
@@ -67,7 +80,9 @@ ox_status ox_convert(const char *src, const char *dir, const ox_convert_options 
     eo.user = &w;
     eo.cancel = &w.cancel;
     ox_status st = read_options(&eo, &o, is_gguf, err);
+    if (!st) st = refuse_onnx(src, err);
     if (!st) st = is_gguf ? ox_import_gguf(&s, src, err) : ox_import_hf(&s, src, &keep, err);
+    st = ox_refused(st, err);
     if (!st) st = ox_export_genai(s, dir, &eo, &text, err);
     ox_source_close(&s);
     if (!st && (text.failed || !ox_buf_reserve(&text, 1)))

@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+/* Executed in one run: a loop that never ends stops here, within seconds. */
+enum { MOST_OPERATORS = 1 << 22 };
+
 struct ox_graph_run {
     ox_onnx *file;
     ox_arena arena;
@@ -24,10 +27,12 @@ ox_status ox_graph_run_open(ox_graph_run **out, const char *path, ox_err *err)
     OX_TRY_GOTO(ox_onnx_open(&g->file, path, err));
     OX_TRY_GOTO(ox_graph_from_onnx_with(&g->graph, &g->arena, g->file, &keep, err));
     OX_TRY_GOTO(ox_op_check_graph(g->graph, err));
+    OX_TRY_GOTO(ox_op_check_attrs(g->graph, err));
     *out = g;
     return OX_OK;
 fail:
     ox_graph_run_close(&g);
+    st = ox_refused(st, err);
     if (err && !strstr(err->msg, ox_path_base(path))) ox_err_prefix(err, "%s", path);
     return st;
 }
@@ -98,13 +103,14 @@ static ox_status write_array(ox_array *a, const char *name, const ox_rt_value *v
 ox_status ox_graph_run_once(ox_graph_run *g, const ox_array *inputs, size_t n_inputs,
                             ox_array *outputs, ox_err *err)
 {
+    static const ox_run_options limits = {.node_limit = MOST_OPERATORS};
     ox_status st = OX_OK;
     ox_run_input *in = ox_calloc(n_inputs, sizeof(*in));
     if (!in) return OX_FAIL(err, OX_NO_MEMORY, "no memory for %zu inputs", n_inputs);
     for (size_t i = 0; i < n_inputs; i++)
         OX_TRY_GOTO(read_array(&in[i], &inputs[i], err));
     ox_run_results_close(&g->results);
-    OX_TRY_GOTO(ox_graph_eval(&g->results, g->graph, in, n_inputs, NULL, 0, NULL, err));
+    OX_TRY_GOTO(ox_graph_eval(&g->results, g->graph, in, n_inputs, NULL, 0, &limits, err));
     for (size_t i = 0; i < g->results->n; i++)
         OX_TRY_GOTO(
             write_array(&outputs[i], ox_graph_run_output(g, i), g->results->values[i], err));

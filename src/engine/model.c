@@ -239,8 +239,16 @@ ox_status ox_model_open(ox_model **out, const char *path, const ox_model_options
     return OX_OK;
 fail:
     ox_model_close(&m);
+    st = ox_refused(st, err);
     if (err && !strstr(err->msg, ox_path_base(path))) ox_err_prefix(err, "%s", path);
     return st;
+}
+
+ox_status ox_refused(ox_status st, ox_err *err)
+{
+    if (st != OX_LIMIT) return st;
+    if (err) err->status = OX_UNSUPPORTED;
+    return OX_UNSUPPORTED;
 }
 
 void ox_model_close(ox_model **model)

@@ -58,8 +58,9 @@ ox_status ox_source_open(ox_source **out, const char *path, const ox_model_optio
     bool genai = false, onnx = false, safetensors = false;
     ox_quant_choice q;
 
-    if (has_suffix(path, ".gguf")) return open_gguf(out, path, o, err);
+    OX_TRY(read_choice(&q, o, err));
     if (!ox_path_is_dir(path)) {
+        if (has_suffix(path, ".gguf")) return open_gguf(out, path, o, err);
         if (has_suffix(path, ".onnx") || has_suffix(path, ".json"))
             return ox_source_open_onnx(out, path, err);
         if (!ox_path_is_file(path))
@@ -76,11 +77,9 @@ ox_status ox_source_open(ox_source **out, const char *path, const ox_model_optio
     OX_TRY(folder_has(path, "genai_config.json", &genai, err));
     OX_TRY(folder_has(path, ".onnx", &onnx, err));
     OX_TRY(folder_has(path, ".safetensors", &safetensors, err));
+    if (!safetensors) OX_TRY(folder_has(path, ".safetensors.index.json", &safetensors, err));
     if (genai || onnx) return ox_source_open_onnx(out, path, err);
-    if (safetensors) {
-        OX_TRY(read_choice(&q, o, err));
-        return ox_import_hf(out, path, &q, err);
-    }
+    if (safetensors) return ox_import_hf(out, path, &q, err);
     OX_TRY(hub_folder_has_onnx(path, &onnx, err));
     if (onnx) return ox_source_open_onnx(out, path, err);
     return OX_FAIL(err, OX_UNSUPPORTED,

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { DEPTH_MAX = 64, TOTAL_NODES_MAX = 1 << 22 };
+enum { DEPTH_MAX = 64, TOTAL_NODES_MAX = 1 << 17 };
 
 typedef struct call call;
 

@@ -90,6 +90,12 @@ static const struct {
 
 static ox_status read_ports(ox_source *s, const ox_json *decoder, ox_err *err)
 {
+    for (size_t i = 0; i < 2; i++) {
+        const ox_json *side = ox_json_get(decoder, i ? "outputs" : "inputs");
+        if (side && !ox_json_is(side, OX_JSON_OBJECT))
+            return OX_FAIL(err, OX_BAD_FILE, "model.decoder.%s must be an object, found %s",
+                           i ? "outputs" : "inputs", ox_json_kind_name(side));
+    }
     for (size_t i = 0; i < OX_COUNT(ports); i++) {
         ox_str name = ox_str_of(ports[i].otherwise);
         OX_TRY(ox_json_opt_str(decoder, ports[i].path, &name, err));
@@ -169,7 +175,12 @@ static ox_status read_model(ox_source *s, const ox_json *model, ox_err *err)
     OX_TRY(ox_json_opt_i64(model, "decoder.head_size", 0, INT32_MAX, &f->head_size, err));
     OX_TRY(ox_json_opt_i64(model, "bos_token_id", INT32_MIN, INT32_MAX, &bos, err));
     f->bos = bos >= 0 && (!f->vocab_size || bos < f->vocab_size) ? (int32_t)bos : -1;
-    OX_TRY(ox_model_add_eos(s, ox_json_get(model, "eos_token_id"), err));
+    const ox_json *eos = ox_json_get(model, "eos_token_id");
+    if (!ox_json_is_null(eos) && !ox_json_is(eos, OX_JSON_NUMBER) && !ox_json_is(eos, OX_JSON_ARRAY))
+        return OX_FAIL(err, OX_BAD_FILE,
+                       "model.eos_token_id must be a number or a list of numbers, found %s",
+                       ox_json_kind_name(eos));
+    OX_TRY(ox_model_add_eos(s, eos, err));
     if (!f->n_eos) OX_TRY(ox_model_add_eos(s, ox_json_get(model, "pad_token_id"), err));
     return OX_OK;
 }

@@ -209,6 +209,7 @@ static ox_status read_graph(ox_source *s, const char *path, ox_err *err)
     OX_TRY(take_mappings(s, o, err));
     ox_status st = ox_model_find_ports(s, o->graph, err);
     if (!st) st = ox_graph_from_onnx_with(&s->graph, &s->arena, o, &options, err);
+    if (!st) st = ox_op_check_attrs(s->graph, err);
     if (st) ox_err_prefix(err, "%s", ox_path_base(path));
     return st;
 }

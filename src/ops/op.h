@@ -99,6 +99,8 @@ bool ox_op_keep(void *user, ox_str domain, ox_str name, int32_t version);
 /* OX_UNSUPPORTED with one message that lists every operator of g and its subgraphs that the
  * catalogue lacks: domain, name, first node, how often. Terms are not looked up. */
 ox_status ox_op_check_graph(const ox_graph *g, ox_err *err);
+/* OX_BAD_FILE when an attribute has a value outside what attrs.def allows. */
+ox_status ox_op_check_attrs(const ox_graph *g, ox_err *err);
 
 /* Checks the operands' number and types, evaluates, frees the scratch. On failure the message names
  * node and operator and no output is left. c->run, mem, err, cancel, seed are the caller's. */

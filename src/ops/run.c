@@ -143,7 +143,8 @@ static ox_status run_node(frame *f, int32_t i_node)
         return OX_FAIL(f->r->err, OX_UNSUPPORTED, "node \"%.*s\": operator %.*s is not supported",
                        OX_STR_ARGS(n->name), OX_STR_ARGS(n->op_type));
     if (f->r->o->node_limit && ++f->r->n_nodes > f->r->o->node_limit)
-        return OX_FAIL(f->r->err, OX_LIMIT, "more than %llu operators were executed",
+        return OX_FAIL(f->r->err, OX_LIMIT,
+                       "more than %llu operators were executed: does a loop never end?",
                        (unsigned long long)f->r->o->node_limit);
     if (n_io > OX_COUNT(few)) io = ox_calloc(n_io, sizeof(*io));
     if (!io) return OX_FAIL(f->r->err, OX_NO_MEMORY, "no memory to run the graph");

@@ -2,6 +2,8 @@
  * and small integer lists. Every walk is bounded, so that a file cannot make it long. */
 #include "opt/opt_internal.h"
 
+#include "ops/op.h"
+
 #include "tensor/half.h"
 
 #include <math.h>
@@ -10,7 +12,8 @@ enum { WALK_MAX = 64 };
 
 bool ox_node_is(const ox_node *n, const char *op)
 {
-    return n && !n->term && ox_str_is(n->op_type, op);
+    return n && !n->term && ox_str_is(n->op_type, op) &&
+           (!n->domain.n || ox_op_find(n->domain, n->op_type, n->version));
 }
 
 bool ox_dtype_is_float(ox_dtype t)

@@ -260,13 +260,21 @@ static bool is_plain_greedy(const ox_sampler *s)
            !s->suppress.n;
 }
 
-/* The best of logits, ties to the lower id, NaN never (unless all are NaN: id 0). */
+static bool has_nan(const float *logits, size_t n)
+{
+    int any = 0;
+    for (size_t i = 0; i < n; i++)
+        any |= logits[i] != logits[i];
+    return any != 0;
+}
+
+/* The best of logits, ties to the lower id; none is NaN. */
 static int32_t best_of(const float *logits, size_t n)
 {
     int32_t best = 0;
     float highest = logits[0];
     for (size_t i = 1; i < n; i++)
-        if (logits[i] > highest || (highest != highest && logits[i] == logits[i])) {
+        if (logits[i] > highest) {
             highest = logits[i];
             best = (int32_t)i;
         }
@@ -301,6 +309,11 @@ ox_status ox_sampler_pick(ox_sampler *s, const float *logits, size_t n, uint64_t
                           int32_t *id, ox_err *err)
 {
     if (!n || n > INT32_MAX) return OX_FAIL(err, OX_BAD_ARGUMENT, "%zu logits to choose from", n);
+    if (has_nan(logits, n))
+        return OX_FAIL(err, OX_FAILED,
+                       "the model's logits hold NaN at position %llu: its weights are damaged or "
+                       "too large for --numerics; try --numerics exact",
+                       (unsigned long long)position);
     if (is_plain_greedy(s)) {
         *id = best_of(logits, n);
         return OX_OK;

@@ -32,6 +32,8 @@ ox_status ox_tok_add(ox_tokenizer *tok, ox_added token, ox_err *err)
 
 ox_status ox_tok_read_added(ox_tokenizer *tok, const ox_json *list, ox_err *err)
 {
+    if (!ox_json_is_null(list) && !ox_json_is(list, OX_JSON_ARRAY))
+        return OX_FAIL(err, OX_BAD_FILE, "added_tokens is not an array");
     for (size_t i = 0; i < ox_json_n(list); i++) {
         const ox_json *j = ox_json_at(list, i);
         ox_added a = {.id = -1};
