@@ -1,5 +1,6 @@
 /* model.c - opens a model: source, terms, plan, packed weights, tokenizer, templates. */
 #include "engine/engine_internal.h"
+#include "text/unicode.h"
 
 #include <string.h>
 
@@ -83,6 +84,12 @@ static ox_status open_text(ox_model *m, ox_err *err)
     const ox_facts *f = &m->source->facts;
     if (f->tokenizer_json.n)
         OX_TRY(ox_tokenizer_open(&m->tokenizer, f->tokenizer_json, f->tokenizer_config, err));
+    const ox_str texts[] = {f->chat_template, f->tool_template};
+    for (size_t i = 0; i < OX_COUNT(texts); i++) {
+        const size_t good = ox_utf8_check(texts[i]);
+        if (good < texts[i].n)
+            return OX_FAIL(err, OX_BAD_FILE, "the chat template is not UTF-8 from byte %zu on", good);
+    }
     if (f->chat_template.n) OX_TRY(ox_template_open(&m->chat, f->chat_template, err));
     if (f->tool_template.n) OX_TRY(ox_template_open(&m->tools, f->tool_template, err));
     return OX_OK;

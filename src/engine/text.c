@@ -13,6 +13,11 @@ void ox_release(void *p)
 ox_status ox_model_need_tokenizer(const ox_model *m, ox_err *err)
 {
     if (m->tokenizer) return OX_OK;
+    for (size_t i = 0; i < m->source->warnings.n; i++) { /* the files' own reason */
+        const char *reason = m->source->warnings.p[i];
+        if (strstr(reason, "only token ids can"))
+            return OX_FAIL(err, OX_UNSUPPORTED, "%s; give them with --ids", reason);
+    }
     return OX_FAIL(
         err, OX_UNSUPPORTED,
         "the model has no tokenizer.json; put one into its folder, or give token ids with "
@@ -29,6 +34,19 @@ static ox_status hand_over(ox_buf *b, char **text, size_t *n, ox_err *err)
     b->p[b->n] = 0;
     *text = b->p;
     if (n) *n = b->n;
+    return OX_OK;
+}
+
+/* A tokenizer of another model may give ids that this one has no row for. */
+static ox_status check_ids(const ox_model *m, const ox_ids *v, ox_err *err)
+{
+    const int64_t vocab = m->plan || m->interp ? ox_model_vocab(m) : 0;
+    for (size_t i = 0; vocab && i < v->n; i++)
+        if (v->p[i] >= vocab)
+            return OX_FAIL(err, OX_BAD_FILE,
+                           "the tokenizer gives the text id %d and the model knows %lld ids: they "
+                           "do not belong together",
+                           v->p[i], (long long)vocab);
     return OX_OK;
 }
 
@@ -49,6 +67,7 @@ ox_status ox_model_encode(const ox_model *m, const char *text, size_t n, uint32_
     const unsigned f = (flags & OX_TEXT_ADD_SPECIAL ? OX_ENCODE_ADD_SPECIAL : 0u) |
                        (flags & OX_TEXT_PLAIN_SPECIAL ? 0u : OX_ENCODE_PARSE_SPECIAL);
     ox_status st = ox_tokenizer_encode(m->tokenizer, (ox_str){text, n}, f, &v, err);
+    if (!st) st = check_ids(m, &v, err);
     if (!st) st = hand_over_ids(&v, ids, n_ids, err);
     if (st) ox_vec_deinit(&v);
     return st;
@@ -214,6 +233,7 @@ ox_status ox_model_chat_ids(const ox_model *m, const char *messages_json, const 
         st = render(m, messages_json, tools_json, vars_json, add_generation_prompt != 0, &b, &spans,
                     err);
     if (!st) st = encode_spans(m, ox_buf_view(&b), &spans, &v, err);
+    if (!st) st = check_ids(m, &v, err);
     if (!st) st = hand_over_ids(&v, ids, n_ids, err);
     if (st) ox_vec_deinit(&v);
     ox_vec_deinit(&spans);

@@ -34,7 +34,7 @@ typedef struct build {
     ox_arena *arena;
     const ox_from_onnx_options *options;
     ox_map functions; /* "domain\1name\1overload" -> index */
-    size_t n_nodes;
+    size_t n_nodes, n_renamed;
     ox_err *err;
 } build;
 
@@ -79,8 +79,8 @@ static ox_status new_value(build *b, scope *s, ox_str name, ox_value_id *out)
     ox_str full = scoped(b, s, name);
     char more[24];
     if (name.n && !full.p) return no_memory(b);
-    for (int k = 1; s->call && full.n && ox_value_is(ox_graph_find(s->g, full)); k++) {
-        const int n = snprintf(more, sizeof(more), "#%d", k);
+    while (s->call && full.n && ox_value_is(ox_graph_find(s->g, full))) {
+        const int n = snprintf(more, sizeof(more), "#%zu", ++b->n_renamed);
         full = joined(b, scoped(b, s, name), (ox_str){more, (size_t)n});
         if (!full.p) return no_memory(b);
     }

@@ -104,6 +104,21 @@ static ox_status read_ports(ox_source *s, const ox_json *decoder, ox_err *err)
     return OX_OK;
 }
 
+ox_status ox_model_check_ports(ox_source *s, const ox_source *before)
+{
+    for (size_t i = 0; i < OX_COUNT(ports); i++) {
+        ox_str stated, used;
+        memcpy(&stated, (const char *)before + ports[i].at, sizeof(stated));
+        memcpy(&used, (const char *)s + ports[i].at, sizeof(used));
+        if (ox_str_eq(stated, used) || ox_str_is(stated, ports[i].otherwise) || !used.n) continue;
+        OX_TRY(ox_source_warn(s,
+                              "genai_config.json: the graph has no port '%.*s' (model.decoder.%s); "
+                              "'%.*s' is used",
+                              OX_STR_ARGS(stated), ports[i].path, OX_STR_ARGS(used)));
+    }
+    return OX_OK;
+}
+
 static ox_status refuse_other_kinds(const ox_json *model, const ox_json *decoder, ox_err *err)
 {
     const char *const blocks[] = {"encoder", "joiner"};
@@ -159,7 +174,7 @@ ox_status ox_model_add_eos(ox_source *s, const ox_json *ids, ox_err *err)
             seen = f->eos[k] == v;
         if (seen) continue;
         if (f->n_eos == OX_EOS_MAX)
-            return OX_FAIL(err, OX_LIMIT, "more than %d end-of-text ids", OX_EOS_MAX);
+            return OX_FAIL(err, OX_LIMIT, "eos_token_id: more than %d ids", OX_EOS_MAX);
         f->eos[f->n_eos++] = (int32_t)v;
     }
     return OX_OK;

@@ -20,6 +20,8 @@ ox_status ox_model_list_file(ox_source *s, const char *path, uint64_t bytes, ox_
 
 /* genai_config.json: facts, port names (defaults where it names none), the decoder's file name and
  * the folder of the tokenizer (empty = the model's). */
+/* Warns where genai_config.json names a port that ox_model_find_ports had to replace. */
+ox_status ox_model_check_ports(ox_source *s, const ox_source *before);
 ox_status ox_model_read_genai(ox_source *s, const ox_json *root, ox_str *decoder,
                               ox_str *tokenizer_dir, ox_err *err);
 /* Adds every id of a number or list of numbers that is not there yet; negative ids mean none. */

@@ -207,7 +207,9 @@ static ox_status read_graph(ox_source *s, const char *path, ox_err *err)
     OX_TRY(ox_onnx_open(&o, path, err));
     s->onnx = o;
     OX_TRY(take_mappings(s, o, err));
+    const ox_source stated = *s;
     ox_status st = ox_model_find_ports(s, o->graph, err);
+    if (!st && s->form == OX_FORM_GENAI) st = ox_model_check_ports(s, &stated);
     if (!st) st = ox_graph_from_onnx_with(&s->graph, &s->arena, o, &options, err);
     if (!st) st = ox_op_check_attrs(s->graph, err);
     if (st) ox_err_prefix(err, "%s", ox_path_base(path));

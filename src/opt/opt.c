@@ -93,7 +93,7 @@ static ox_status say_node(ox_opt *o, ox_opt_report *r, ox_node_id id)
     const ox_node *n = ox_graph_node(o->old, id);
     o->now = (ox_unsaid){.blame = OX_NO_VALUE};
     for (size_t i = 0; i < OX_COUNT(rules); i++) {
-        if (!ox_str_is(n->op_type, rules[i].op)) continue;
+        if (!ox_node_is(n, rules[i].op)) continue;
         ox_opt_change *c = change_of(r, rules[i].pass, strlen(rules[i].pass));
         if (c->off) continue;
         OX_TRY(rules[i].fn(o, n));

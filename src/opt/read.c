@@ -3,7 +3,6 @@
 #include "opt/opt_internal.h"
 
 #include "ops/op.h"
-
 #include "tensor/half.h"
 
 #include <math.h>
