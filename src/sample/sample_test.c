@@ -49,9 +49,24 @@ static void greedy_takes_the_highest_and_the_lowest_id_of_ties(void **state)
     ox_sampler_options o;
     ox_sampler_options_init(&o);
     assert_int_equal(pick(&o, (float[]){1, 3, 3, 2}, 4, 0), 1);
-    assert_int_equal(pick(&o, (float[]){NAN, 3, NAN, 4}, 4, 0), 3);
-    assert_int_equal(pick(&o, (float[]){NAN, NAN}, 2, 0), 0);
     assert_int_equal(pick(&o, (float[]){-INFINITY, -INFINITY, 0}, 3, 0), 2);
+}
+
+static void a_nan_among_the_logits_is_a_failure(void **state)
+{
+    (void)state;
+    for (int sampled = 0; sampled < 2; sampled++) {
+        ox_sampler_options o;
+        ox_sampler *s;
+        ox_err err = OX_ERR_INIT;
+        int32_t id = -1;
+        ox_sampler_options_init(&o);
+        o.temperature = (float)sampled;
+        assert_int_equal(ox_sampler_open(&s, &o, NULL), OX_OK);
+        assert_int_equal(ox_sampler_pick(s, (float[]){1, 3, NAN, 4}, 4, 7, &id, &err), OX_FAILED);
+        assert_non_null(strstr(err.msg, "NaN at position 7"));
+        ox_sampler_close(&s);
+    }
 }
 
 /* Which ids ever come out in many draws. */
@@ -202,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(philox_matches_published_vectors),
         cmocka_unit_test(greedy_takes_the_highest_and_the_lowest_id_of_ties),
+        cmocka_unit_test(a_nan_among_the_logits_is_a_failure),
         cmocka_unit_test(truncations_keep_exactly_their_set),
         cmocka_unit_test(draws_follow_the_probabilities),
         cmocka_unit_test(same_seed_same_token),
