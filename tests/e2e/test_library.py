@@ -99,6 +99,26 @@ def cmake_package(found, tmp, want):
     r = run('cmake', '--build', out)
     if check('CMake: the example builds', r.returncode == 0, (r.stdout + r.stderr)[-600:]):
         try_program('CMake', os.path.join(out, 'hello'), found['liboxgen.so'], want)
+        questions = ['What is the capital of France?', 'Name three colors.', 'Who wrote Hamlet?']
+        r = run(os.path.join(out, 'batch'), MODEL, *questions, env={'LD_LIBRARY_PATH': found['liboxgen.so']})
+        single = [run(a.oxgen, 'generate', MODEL, q, '--greedy', '-q', '-n', 48).stdout for q in questions]
+        check('examples/batch.c answers as one conversation at a time does',
+              r.returncode == 0 and r.stdout.split() == ' '.join(single).split() != [], r.stdout[-300:] + r.stderr[-300:])
+
+
+def same_bits(found, tmp):
+    """The promises of docs/numerics.md about sessions."""
+    exe = os.path.join(tmp, 'same_bits')
+    flags = run('pkg-config', '--cflags', '--libs', 'oxgen', env={'PKG_CONFIG_PATH': found['oxgen.pc']}).stdout.split()
+    r = run('gcc', '-std=c99', '-Wall', '-Wextra', '-Werror', os.path.join(ROOT, 'tests/e2e/same_bits.c'), '-o', exe, *flags)
+    if not check('same_bits.c compiles', r.returncode == 0, r.stderr[-600:]):
+        return
+    for numerics, kv in (('fast', 'f16'), ('faster', 'bf16'), ('exact', 'f32')):
+        r = run(exe, MODEL, numerics, kv, env={'LD_LIBRARY_PATH': found['liboxgen.so']})
+        names = [line[5:].strip() for line in r.stdout.splitlines() if line[:4] in ('ok  ', 'FAIL')]
+        bad = [line for line in r.stdout.splitlines() if line.startswith('FAIL')]
+        check(f'same_bits {numerics} {kv}: {len(names)} promises kept', r.returncode == 0 and len(names) == 7 and not bad,
+              ' | '.join(bad) + r.stderr[-200:])
 
 
 def headers(found):
@@ -211,6 +231,7 @@ def main():
             want = expected_text()
             example(found, tmp, want)
             cmake_package(found, tmp, want)
+            same_bits(found, tmp)
             headers(found)
             symbols(found)
             libraries(found)
