@@ -23,8 +23,10 @@ typedef struct form {
     const char *name;
     ox_format format;
 } form;
-static const form forms[] = {{"q4_1", OX_FORMAT_Q4_1}, {"q4_0", OX_FORMAT_Q4_0},
-                             {"q8_0", OX_FORMAT_Q8_0}, {"q6_k", OX_FORMAT_Q6_K}};
+static const form forms[] = {{"q4_1", OX_FORMAT_Q4_1},
+                             {"q4_0", OX_FORMAT_Q4_0},
+                             {"q8_0", OX_FORMAT_Q8_0},
+                             {"q6_k", OX_FORMAT_Q6_K}};
 
 typedef struct setup {
     ox_weight w;
@@ -80,8 +82,12 @@ static void open_setup(setup *s, form f, size_t n, size_t k, size_t copies)
         memcpy(p + b * size + (f.format == OX_FORMAT_Q6_K ? 208 : 0), &scale, 2);
         if (f.format == OX_FORMAT_Q4_1) memcpy(p + b * size + 2, &scale, 2);
     }
-    s->w = (ox_weight){.name = OX_STR("bench"), .format = f.format, .rows = (int64_t)n,
-                       .cols = (int64_t)k, .data = p, .bytes = blocks * size};
+    s->w = (ox_weight){.name = OX_STR("bench"),
+                       .format = f.format,
+                       .rows = (int64_t)n,
+                       .cols = (int64_t)k,
+                       .data = p,
+                       .bytes = blocks * size};
     for (size_t i = 0; i < copies; i++)
         s->list[i] = &s->w;
     if (ox_qpack_shape(&s->pack, s->list, copies, false, NULL)) fail("no shape");
@@ -269,7 +275,8 @@ static void bench_quantize(size_t rows, size_t k)
     for (size_t i = 0; i < rows * k; i++)
         x[i] = (float)(next(&seed) % 2001) * 1e-3f - 1.0f;
     const ox_machine m = {.cpu_features = ox_cpu_detected()};
-    ox_quantize_fn *fn = (ox_quantize_fn *)ox_kernel_pick(ox_quantize_rows, OX_DEVICE_CPU, &m, NULL)->fn;
+    ox_quantize_fn *fn =
+        (ox_quantize_fn *)ox_kernel_pick(ox_quantize_rows, OX_DEVICE_CPU, &m, NULL)->fn;
     const ox_quantize_args a = {.x = x, .ldx = k, .y = &act};
     double t[MAX_REPEATS];
     for (int i = 0; i < repeats; i++) {

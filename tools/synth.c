@@ -72,7 +72,8 @@ static void add(model *m, part kind, int32_t layer, const char *name, int64_t ro
 static void add_attention(model *m, int32_t l)
 {
     const shape *s = m->shape;
-    const int64_t q = (int64_t)s->n_heads * s->head_size, kv = (int64_t)s->n_kv_heads * s->head_size;
+    const int64_t q = (int64_t)s->n_heads * s->head_size,
+                  kv = (int64_t)s->n_kv_heads * s->head_size;
     const struct {
         const char *weight, *bias;
         int64_t rows;

@@ -48,7 +48,8 @@ void bench_put_machine(ox_buf *out)
 int cmd_bench(const cli_options *o)
 {
     if (!o->args.n)
-        return cli_usage("a MODEL is missing: oxgen bench MODEL | micro [FILTER] | diff A.json B.json");
+        return cli_usage(
+            "a MODEL is missing: oxgen bench MODEL | micro [FILTER] | diff A.json B.json");
     if (!strcmp(o->args.p[0], "micro")) return bench_micro(o);
     if (!strcmp(o->args.p[0], "diff")) return bench_diff(o);
     return bench_model(o);

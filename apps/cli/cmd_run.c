@@ -44,7 +44,8 @@ static int chat_from_pipe(chat *c)
     char *line = NULL;
     size_t cap = 0;
     int code = 0;
-    for (ssize_t n; !code && !c->leave && !cli_interrupted() && (n = getline(&line, &cap, stdin)) >= 0;) {
+    for (ssize_t n;
+         !code && !c->leave && !cli_interrupted() && (n = getline(&line, &cap, stdin)) >= 0;) {
         if (n && line[n - 1] == '\n') line[--n] = 0;
         if (n && line[n - 1] == '\r') line[--n] = 0;
         if (!n) continue;

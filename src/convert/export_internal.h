@@ -94,7 +94,7 @@ typedef struct ox_emitter {
     uint64_t end; /* bytes of data so far */
     ox_buf *report;
     int32_t n_matrices, n_exact, n_widened; /* widened: blocks written as floats */
-    bool failed; /* out of memory somewhere: checked at the end */
+    bool failed;                            /* out of memory somewhere: checked at the end */
     /* the embedding's weight when the head shares it */
     const ox_weight *tied;
     ox_str tied_codes, tied_scales, tied_zeros;

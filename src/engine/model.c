@@ -41,6 +41,23 @@ static ox_status check_options(const ox_model_options *o, ox_err *err)
     return OX_OK;
 }
 
+/* OXGEN_PASSES="-name,-name": rewrites of opt/passes.def and fusions of plan/phases.def. */
+static ox_status check_passes(ox_err *err)
+{
+    const char *list = ox_env("OXGEN_PASSES");
+    while (list && *list) {
+        const size_t n = strcspn(list, ",");
+        const ox_str name = {list + 1, n ? n - 1 : 0};
+        if (n && (*list != '-' || !(ox_opt_has_pass(name) || ox_plan_has_phase(name))))
+            return OX_FAIL(err, OX_BAD_ARGUMENT,
+                           "OXGEN_PASSES names '%.*s', which is no rewrite; expected names that "
+                           "oxgen plan prints, each behind a minus",
+                           (int)n, list);
+        list += n + (list[n] == ',');
+    }
+    return OX_OK;
+}
+
 static ox_status pick_threads(int32_t *n, const ox_model_options *o, ox_err *err)
 {
     const char *env = ox_env("OXGEN_THREADS");
@@ -88,7 +105,8 @@ static ox_status open_text(ox_model *m, ox_err *err)
     for (size_t i = 0; i < OX_COUNT(texts); i++) {
         const size_t good = ox_utf8_check(texts[i]);
         if (good < texts[i].n)
-            return OX_FAIL(err, OX_BAD_FILE, "the chat template is not UTF-8 from byte %zu on", good);
+            return OX_FAIL(err, OX_BAD_FILE, "the chat template is not UTF-8 from byte %zu on",
+                           good);
     }
     if (f->chat_template.n) OX_TRY(ox_template_open(&m->chat, f->chat_template, err));
     if (f->tool_template.n) OX_TRY(ox_template_open(&m->tools, f->tool_template, err));
@@ -232,6 +250,7 @@ ox_status ox_model_open(ox_model **out, const char *path, const ox_model_options
     if (options)
         memcpy(&o, options, options->struct_size < sizeof(o) ? options->struct_size : sizeof(o));
     OX_TRY(check_options(&o, err));
+    OX_TRY(check_passes(err));
     ox_model *m = ox_calloc(1, sizeof(*m));
     if (!m) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a model");
     OX_TRY_GOTO(ox_source_open(&m->source, path, &o, err));

@@ -23,8 +23,8 @@ typedef enum ox_tol { OX_TOL_EXACT, OX_TOL_ROUND, OX_TOL_SUM } ox_tol;
 
 typedef struct ox_kernel_row {
     const char *name;
-    ox_device device;                 /* OX_DEVICE_NONE ends a list */
-    unsigned needs;                   /* CPU: feature bits; CUDA: lowest SM */
+    ox_device device; /* OX_DEVICE_NONE ends a list */
+    unsigned needs;   /* CPU: feature bits; CUDA: lowest SM */
     ox_tol tol;
     bool (*accepts)(const void *args); /* NULL = any shape */
     ox_any_fn *fn;

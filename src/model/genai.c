@@ -191,7 +191,8 @@ static ox_status read_model(ox_source *s, const ox_json *model, ox_err *err)
     OX_TRY(ox_json_opt_i64(model, "bos_token_id", INT32_MIN, INT32_MAX, &bos, err));
     f->bos = bos >= 0 && (!f->vocab_size || bos < f->vocab_size) ? (int32_t)bos : -1;
     const ox_json *eos = ox_json_get(model, "eos_token_id");
-    if (!ox_json_is_null(eos) && !ox_json_is(eos, OX_JSON_NUMBER) && !ox_json_is(eos, OX_JSON_ARRAY))
+    if (!ox_json_is_null(eos) && !ox_json_is(eos, OX_JSON_NUMBER) &&
+        !ox_json_is(eos, OX_JSON_ARRAY))
         return OX_FAIL(err, OX_BAD_FILE,
                        "model.eos_token_id must be a number or a list of numbers, found %s",
                        ox_json_kind_name(eos));

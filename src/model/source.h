@@ -22,7 +22,7 @@ typedef struct ox_facts {
     ox_str name;            /* display name */
     int64_t context_length; /* declared; 0 = unknown */
     int64_t vocab_size;     /* width of the logits */
-    int64_t head_size;      /* width of a cache's heads where the graph leaves it open; 0 = not stated */
+    int64_t head_size; /* width of a cache's heads where the graph leaves it open; 0 = not stated */
     int32_t eos[OX_EOS_MAX];
     int32_t n_eos;
     int32_t bos; /* -1 = none */
@@ -40,8 +40,8 @@ typedef struct ox_source_file {
 } ox_source_file;
 
 typedef enum ox_source_form {
-    OX_FORM_GENAI,       /* folder with genai_config.json */
-    OX_FORM_ONNX,        /* folder or file with one decoder graph */
+    OX_FORM_GENAI, /* folder with genai_config.json */
+    OX_FORM_ONNX,  /* folder or file with one decoder graph */
     OX_FORM_GGUF,
     OX_FORM_SAFETENSORS,
 } ox_source_form;
@@ -50,7 +50,7 @@ typedef struct ox_source {
     ox_source_form form;
     char *path;
     ox_arena arena;
-    ox_graph *graph;    /* ONNX operators (forms GENAI, ONNX) or terms (GGUF, SAFETENSORS) */
+    ox_graph *graph; /* ONNX operators (forms GENAI, ONNX) or terms (GGUF, SAFETENSORS) */
     ox_facts facts;
     OX_VEC(ox_source_file) files;
     /* Names of graph ports; only for graphs of ONNX operators. "%d" stands for the layer. */

@@ -25,9 +25,10 @@ static const struct {
 
 static ox_status damaged(const ox_node *n, const char *what, ox_err *err)
 {
-    return OX_FAIL(err, OX_BAD_FILE,
-                   "node %.*s (%.*s): attribute %s; the file is damaged or made by a newer exporter",
-                   OX_STR_ARGS(n->name), OX_STR_ARGS(n->op_type), what);
+    return OX_FAIL(
+        err, OX_BAD_FILE,
+        "node %.*s (%.*s): attribute %s; the file is damaged or made by a newer exporter",
+        OX_STR_ARGS(n->name), OX_STR_ARGS(n->op_type), what);
 }
 
 static ox_status check_range(const ox_node *n, const range *r, ox_err *err)

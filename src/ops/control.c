@@ -83,8 +83,7 @@ static ox_status state_open(ox_op_ctx *c, state *s)
 static ox_status step(ox_op_ctx *c, state *s, size_t at, size_t skip)
 {
     OX_TRY(ox_op_cancelled(c));
-    const ox_status st =
-        c->run(c, s->body, s->in, s->body->inputs.n, s->out, s->body->outputs.n);
+    const ox_status st = c->run(c, s->body, s->in, s->body->inputs.n, s->out, s->body->outputs.n);
     if (st == OX_LIMIT || st == OX_NO_MEMORY)
         ox_err_prefix(c->err, "node \"%.*s\" (%.*s)", OX_STR_ARGS(c->node->name),
                       OX_STR_ARGS(c->node->op_type));

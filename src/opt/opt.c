@@ -31,22 +31,22 @@ static void list_passes(ox_opt_report *r)
             r->changes[r->n_changes++].pass = rules[i].pass;
 }
 
-/* "-name,-name" */
-static ox_status switch_off(ox_opt_report *r, const char *list, ox_err *err)
+/* "-name,-name"; names that are no pass are somebody else's. */
+static void switch_off(ox_opt_report *r, const char *list)
 {
     while (list && *list) {
         const size_t n = strcspn(list, ",");
         ox_opt_change *c = n > 1 && *list == '-' ? change_of(r, list + 1, n - 1) : NULL;
-        if (n && !c)
-            return OX_FAIL(
-                err, OX_BAD_ARGUMENT,
-                "OXGEN_PASSES names \"%.*s\", which is no pass; write \"-name\" with a name "
-                "that inspect lists",
-                (int)n, list);
         if (c) c->off = true;
         list += n + (list[n] == ',');
     }
-    return OX_OK;
+}
+
+bool ox_opt_has_pass(ox_str name)
+{
+    for (size_t i = 0; i < OX_COUNT(rules); i++)
+        if (ox_str_is(name, rules[i].pass)) return true;
+    return false;
 }
 
 static ox_value_id port(const ox_graph *g, ox_str name, const char *usual)
@@ -178,7 +178,7 @@ ox_status ox_opt_run(ox_graph *g, const ox_opt_ports *ports, ox_arena *arena, ox
     bool done = false;
     *report = (ox_opt_report){.is_terms = ox_graph_is_terms(g)};
     list_passes(report);
-    OX_TRY(switch_off(report, ox_env("OXGEN_PASSES"), err));
+    switch_off(report, ox_env("OXGEN_PASSES"));
     if (report->is_terms) return OX_OK;
     OX_TRY_GOTO(begin(&o));
     for (size_t i = 0; i < g->nodes.n; i++)

@@ -48,9 +48,10 @@ typedef struct ox_opt_report {
  * tables and the new graph's strings live in `arena`, which must live as long as g and may be
  * g->arena. A graph that is terms already is left alone. Which passes run: environment OXGEN_PASSES
  * =
- * "-name,-name" switches off. Fails only without memory or on an unknown pass name. */
+ * "-name,-name" switches off. Fails only without memory. */
 ox_status ox_opt_run(ox_graph *g, const ox_opt_ports *ports, ox_arena *arena, ox_opt_report *report,
                      ox_err *err);
 /* One line a pass that did something, then the remaining nodes. */
+bool ox_opt_has_pass(ox_str name); /* a name of passes.def */
 void ox_opt_report_print(const ox_opt_report *report, ox_buf *out);
 #endif

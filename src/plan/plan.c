@@ -147,6 +147,13 @@ ox_status ox_plan_linear(ox_plan_builder *b, const int32_t *nodes, int32_t n_nod
     return ox_plan_add_call(b, &call, nodes[0], err);
 }
 
+bool ox_plan_has_phase(ox_str name)
+{
+    for (size_t i = 0; i < OX_COUNT(phases); i++)
+        if (ox_str_is(name, phases[i].name)) return true;
+    return false;
+}
+
 static bool is_off(const char *switches, const char *name)
 {
     const size_t n = strlen(name);

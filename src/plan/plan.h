@@ -38,6 +38,7 @@ typedef struct ox_plan {
 ox_status ox_plan_open(ox_plan **out, const ox_graph *terms, ox_backend *backend,
                        const ox_plan_options *o, ox_err *err);
 void ox_plan_close(ox_plan **plan);
+bool ox_plan_has_phase(ox_str name); /* a name of phases.def */
 /* One line a call: phase, kernel rows per class, operands with offsets, weight. */
 void ox_plan_print(const ox_plan *plan, ox_buf *out);
 #endif

@@ -40,7 +40,8 @@ static inline void qweights_fill(qweights *q, qform f, size_t rows, size_t block
     for (size_t i = 0; i < rows * blocks; i++) {
         scales[i] = qweights_float(0.002f, 0.02f, f.f16);
         /* halves: a small power of two keeps zero*scale a half */
-        if (f.zeros == 2) minima[i] = f.f16 ? (float)(1u << (ktest_bits() % 4)) : ktest_uniform(0, 15);
+        if (f.zeros == 2)
+            minima[i] = f.f16 ? (float)(1u << (ktest_bits() % 4)) : ktest_uniform(0, 15);
     }
     for (size_t i = 0; f.zeros == 1 && i < q->zeros.n; i++)
         zeros[i] = (uint8_t)ktest_bits();
@@ -55,18 +56,23 @@ static inline void qweights_open(qweights *q, qform f, size_t n, size_t k, size_
     const size_t row_zeros = f.zeros == 1   ? (blocks * (size_t)f.bits + 7) / 8
                              : f.zeros == 2 ? blocks * 4
                                             : 0;
-    *q = (qweights){.codes = ktest_bytes(n * row_codes), .scales = ktest_floats(n * blocks),
+    *q = (qweights){.codes = ktest_bytes(n * row_codes),
+                    .scales = ktest_floats(n * blocks),
                     .zeros = ktest_bytes(n * row_zeros)};
     qweights_fill(q, f, n, blocks);
     for (int i = 0; i < 2; i++) {
         const size_t first = i ? n_first : 0, rows = i ? n - n_first : n_first;
-        q->w[i] = (ox_weight){.name = OX_STR("test"), .format = OX_FORMAT_NBITS,
-                              .rows = (int64_t)rows, .cols = (int64_t)k,
+        q->w[i] = (ox_weight){.name = OX_STR("test"),
+                              .format = OX_FORMAT_NBITS,
+                              .rows = (int64_t)rows,
+                              .cols = (int64_t)k,
                               .bytes = rows * (row_codes + row_zeros + 4 * blocks)};
-        q->w[i].nbits = (ox_nbits){.bits = f.bits, .block = f.block,
+        q->w[i].nbits = (ox_nbits){.bits = f.bits,
+                                   .block = f.block,
                                    .codes = (uint8_t *)q->codes.p + first * row_codes,
                                    .scales = (float *)q->scales.p + first * blocks,
-                                   .scale_dtype = OX_DTYPE_F32, .zeros_dtype = OX_DTYPE_U8};
+                                   .scale_dtype = OX_DTYPE_F32,
+                                   .zeros_dtype = OX_DTYPE_U8};
         if (f.zeros) q->w[i].nbits.zeros = (uint8_t *)q->zeros.p + first * row_zeros;
         if (f.zeros == 2) q->w[i].nbits.zeros_dtype = OX_DTYPE_F32;
         q->list[i] = &q->w[i];

@@ -8,13 +8,18 @@
 static inline double act_in_double(ox_act act, double x)
 {
     switch (act) {
-    case OX_ACT_SILU: return x / (1.0 + exp(-x));
-    case OX_ACT_GELU: return 0.5 * x * erfc(-x * 0.70710678118654752440);
+    case OX_ACT_SILU:
+        return x / (1.0 + exp(-x));
+    case OX_ACT_GELU:
+        return 0.5 * x * erfc(-x * 0.70710678118654752440);
     case OX_ACT_GELU_TANH:
         return x / (1.0 + exp(-2.0 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)));
-    case OX_ACT_QUICK_GELU: return x / (1.0 + exp(-1.702 * x));
-    case OX_ACT_RELU: return x < 0.0 ? 0.0 : x;
-    case OX_ACT_RELU2: return x < 0.0 ? 0.0 : x * x;
+    case OX_ACT_QUICK_GELU:
+        return x / (1.0 + exp(-1.702 * x));
+    case OX_ACT_RELU:
+        return x < 0.0 ? 0.0 : x;
+    case OX_ACT_RELU2:
+        return x < 0.0 ? 0.0 : x * x;
     }
     return x;
 }

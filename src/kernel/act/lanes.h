@@ -10,14 +10,19 @@ OX_INLINE vf act_lanes(ox_act act, vf x)
 {
     const vf relu = vf_max(vf_zero(), x); /* this order keeps NaN */
     switch (act) {
-    case OX_ACT_SILU: return vf_gate(x, x);
-    case OX_ACT_GELU: return vf_gelu(x);
+    case OX_ACT_SILU:
+        return vf_gate(x, x);
+    case OX_ACT_GELU:
+        return vf_gelu(x);
     case OX_ACT_GELU_TANH: /* (1 + tanh(u))/2 = sigmoid(2u) */
-        return vf_gate(x, vf_mul(x, vf_fma(vf_mul(x, x), vf_set1(0x1.2444f2p-4f),
-                                           vf_set1(0x1.988454p+0f))));
-    case OX_ACT_QUICK_GELU: return vf_gate(x, vf_mul(x, vf_set1(1.702f)));
-    case OX_ACT_RELU: return relu;
-    case OX_ACT_RELU2: return vf_mul(relu, relu);
+        return vf_gate(
+            x, vf_mul(x, vf_fma(vf_mul(x, x), vf_set1(0x1.2444f2p-4f), vf_set1(0x1.988454p+0f))));
+    case OX_ACT_QUICK_GELU:
+        return vf_gate(x, vf_mul(x, vf_set1(1.702f)));
+    case OX_ACT_RELU:
+        return relu;
+    case OX_ACT_RELU2:
+        return vf_mul(relu, relu);
     }
     return x;
 }

@@ -1,5 +1,6 @@
 /* Every row against the reference (error relative to |x|: near the zero of an activation its value
- * is the difference of larger numbers), on odd sizes, in place; tiers against each other bitwise. */
+ * is the difference of larger numbers), on odd sizes, in place; tiers against each other bitwise.
+ */
 #include "kernel/act/act.h"
 #include "tests/ktest/ktest.h"
 
@@ -27,8 +28,8 @@ static void check(const ox_kernel_row *row, size_t rows, size_t dim, size_t pad,
     ((ox_act_fn *)row->fn)(&a, 0, rows);
     for (size_t i = 0; i < n; i++)
         if (!ktest_same(row, (float *)got.p + i, (float *)want.p + i, 1, 1,
-                        fabsf(((float *)x.p)[i]), "x=%g dim=%zu act=%d",
-                        (double)((float *)x.p)[i], dim, (int)act))
+                        fabsf(((float *)x.p)[i]), "x=%g dim=%zu act=%d", (double)((float *)x.p)[i],
+                        dim, (int)act))
             break;
     ktest_free(&x);
     ktest_free(&want);

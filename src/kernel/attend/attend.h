@@ -19,15 +19,15 @@ typedef struct ox_attend_args {
     const float *q; /* [rows, n_heads, head_size], ldq floats between rows */
     float *out;     /* [rows, n_heads, v_head_size], ldo floats between rows; not q */
     size_t rows, ldq, ldo;
-    int32_t n_heads; /* a multiple of view.n_kv_heads */
+    int32_t n_heads;      /* a multiple of view.n_kv_heads */
     float scale, softcap; /* softcap 0 = none */
     int32_t window;       /* 0 = all */
     const float *sinks;   /* [n_heads] or NULL */
     ox_kv_view view;
 } ox_attend_args;
 
-/* A unit is a block of rows and one kv head with its group of query heads. Units are ordered so that
- * contiguous ranges of equal length cost about the same on a prompt. */
+/* A unit is a block of rows and one kv head with its group of query heads. Units are ordered so
+ * that contiguous ranges of equal length cost about the same on a prompt. */
 enum { OX_ATTEND_ROWS = 16 };
 
 static inline size_t ox_attend_block(const ox_attend_args *a) /* rows of a block */

@@ -11,8 +11,8 @@
  *   weights             e^(score - maximum), summed in 16 virtual lanes (key modulo 16)
  *   out                 one chain of fma over the keys of the page, ascending
  *
- * Nothing in it refers to other lanes, so tiling never changes a bit. Memory of keys beyond a lane's
- * own is read (inside the page) but never reaches its result. */
+ * Nothing in it refers to other lanes, so tiling never changes a bit. Memory of keys beyond a
+ * lane's own is read (inside the page) but never reaches its result. */
 #include "base/compiler.h"
 #include "kernel/attend/attend.h"
 #include "simd/math.h"
@@ -40,9 +40,9 @@ typedef struct lane {
 
 typedef struct walk {
     const ox_attend_args *a;
-    size_t nk, nv; /* head_size, v_head_size */
-    kind type;     /* of the page the tiles read */
-    const char *k, *v; /* this head's part of the page */
+    size_t nk, nv;               /* head_size, v_head_size */
+    kind type;                   /* of the page the tiles read */
+    const char *k, *v;           /* this head's part of the page */
     const char *next_k, *next_v; /* and of the page after it */
 } walk;
 
@@ -148,14 +148,14 @@ typedef void blend_fn(const walk *w, const lane *l, size_t lo, size_t hi, float 
 
 #define TILE(n, t)                                                                                 \
     static void dots_##n##_##t(const walk *w, const lane *l, size_t b0, size_t b1,                 \
-                               float (*s)[PAGE])                                                   \
+                               float(*s)[PAGE])                                                    \
     {                                                                                              \
         enum { NB = ATTEND_VECTORS(n) };                                                           \
         for (size_t b = b0 / NB * NB; b < b1; b += NB)                                             \
             dots(n, NB, t, w, l, b, s);                                                            \
     }                                                                                              \
     static void blend_##n##_##t(const walk *w, const lane *l, size_t lo, size_t hi,                \
-                                float (*s)[PAGE])                                                  \
+                                float(*s)[PAGE])                                                   \
     {                                                                                              \
         enum { NV = ATTEND_VECTORS(n) };                                                           \
         size_t c = 0;                                                                              \
@@ -174,12 +174,14 @@ TILES(KIND_F32)
 TILES(KIND_F16)
 TILES(KIND_BF16)
 TILES(KIND_WIDE)
-static dots_fn *const dots_of[KINDS][LANES] = {
-    {LIST(DOTS, KIND_F32)}, {LIST(DOTS, KIND_F16)}, {LIST(DOTS, KIND_BF16)},
-    {LIST(DOTS, KIND_WIDE)}};
-static blend_fn *const blend_of[KINDS][LANES] = {
-    {LIST(BLEND, KIND_F32)}, {LIST(BLEND, KIND_F16)}, {LIST(BLEND, KIND_BF16)},
-    {LIST(BLEND, KIND_WIDE)}};
+static dots_fn *const dots_of[KINDS][LANES] = {{LIST(DOTS, KIND_F32)},
+                                               {LIST(DOTS, KIND_F16)},
+                                               {LIST(DOTS, KIND_BF16)},
+                                               {LIST(DOTS, KIND_WIDE)}};
+static blend_fn *const blend_of[KINDS][LANES] = {{LIST(BLEND, KIND_F32)},
+                                                 {LIST(BLEND, KIND_F16)},
+                                                 {LIST(BLEND, KIND_BF16)},
+                                                 {LIST(BLEND, KIND_WIDE)}};
 
 static void shrink(float *out, size_t n, vf by)
 {

@@ -1,5 +1,5 @@
-/* Every row against the reference, over pages whose unused memory is NaN; then bit for bit: all rows
- * in one call, row by row, unit by unit, and on the other tiers. */
+/* Every row against the reference, over pages whose unused memory is NaN; then bit for bit: all
+ * rows in one call, row by row, unit by unit, and on the other tiers. */
 #include "kernel/attend/attend.h"
 
 #include "kernel/kv_append/kv_append.h"
@@ -30,8 +30,9 @@ static void cache_open(cache *c, const shape *s, ox_dtype t, const int32_t *leng
     const size_t bytes = K_OFFSET + k_bytes + ox_kv_bytes(s->n_kv_heads, s->v_head_size, t);
     const size_t ldk = (size_t)(s->n_kv_heads * s->head_size);
     const size_t ldv = (size_t)(s->n_kv_heads * s->v_head_size);
-    c->view = (ox_kv_view){c->tables, NULL, NULL, t, K_OFFSET, K_OFFSET + k_bytes, s->n_kv_heads,
-                           s->head_size, s->v_head_size};
+    c->view =
+        (ox_kv_view){c->tables,     NULL,         NULL,          t, K_OFFSET, K_OFFSET + k_bytes,
+                     s->n_kv_heads, s->head_size, s->v_head_size};
     for (int32_t q = 0; q < SEQS; q++) {
         c->tables[q] = c->table[q];
         for (size_t p = 0; p < PAGES; p++) {
@@ -59,7 +60,8 @@ static void cache_close(cache *c)
             ktest_free(&c->page[q][p]);
 }
 
-static void same_bits(const ox_attend_args *a, const float *got, const float *want, const char *what)
+static void same_bits(const ox_attend_args *a, const float *got, const float *want,
+                      const char *what)
 {
     if (memcmp(got, want, a->rows * a->ldo * sizeof(float)))
         ktest_fail("%s: other bits; rows=%zu heads=%d/%d size=%d", what, a->rows, a->n_heads,
@@ -109,8 +111,9 @@ static void check(const ox_kernel_row *row, const shape *s, cache *c, size_t row
     ktest_fill(sinks.p, (size_t)s->n_heads, -2.0f, 4.0f);
     ktest_fill(want.p, rows * ldo, 0.0f, 1.0f);
     memcpy(got.p, want.p, want.n);
-    ox_attend_args a = {q.p,        want.p,    rows, ldq, ldo, s->n_heads, 0.3f, s->softcap,
-                        s->window, s->sinks ? sinks.p : NULL, c->view};
+    ox_attend_args a = {q.p,        want.p, rows,       ldq,       ldo,
+                        s->n_heads, 0.3f,   s->softcap, s->window, s->sinks ? sinks.p : NULL,
+                        c->view};
     a.view.seq = seq;
     a.view.pos = pos;
     ox_attend_ref(&a, 0, ox_attend_units(&a));

@@ -7,8 +7,8 @@
 #include "tensor/tensor.h"
 
 typedef struct ox_convert_half_args {
-    const void *src; /* [n] of type from */
-    void *dst;       /* [n] of type to; no overlap with src */
+    const void *src;   /* [n] of type from */
+    void *dst;         /* [n] of type to; no overlap with src */
     ox_dtype from, to; /* one is F32, the other F16 or BF16 */
     size_t n;
 } ox_convert_half_args;

@@ -1,4 +1,5 @@
-/* Every 16-bit pattern to float32, and back from float32 patterns around every rounding boundary. */
+/* Every 16-bit pattern to float32, and back from float32 patterns around every rounding boundary.
+ */
 #include "kernel/convert_half/convert_half.h"
 #include "tests/ktest/ktest.h"
 
@@ -45,8 +46,8 @@ static void check_narrow(const ox_kernel_row *row, ox_dtype t)
     for (size_t i = 0; i < N; i++) {
         const uint16_t w = ((uint16_t *)want.p)[i], g = ((uint16_t *)got.p)[i];
         if (w != g && !(half_is_nan(w, t) && half_is_nan(g, t)))
-            ktest_fail("%g to type %d: want %04x got %04x", (double)((float *)src.p)[i], (int)t,
-                       w, g);
+            ktest_fail("%g to type %d: want %04x got %04x", (double)((float *)src.p)[i], (int)t, w,
+                       g);
     }
     ktest_free(&src);
     ktest_free(&want);

@@ -12,11 +12,15 @@ static void check(const ox_kernel_row *row, ox_format format, size_t dim, float 
     ktest_buf want = ktest_floats(dim);
     for (size_t i = 0; i < data.n; i++)
         ((uint8_t *)data.p)[i] = (uint8_t)(ktest_bits() & 0x3f); /* every float field is finite */
-    const ox_weight table = {.name = OX_STR("table"), .format = format, .rows = VOCAB,
-                             .cols = (int64_t)dim, .data = data.p, .bytes = data.n};
+    const ox_weight table = {.name = OX_STR("table"),
+                             .format = format,
+                             .rows = VOCAB,
+                             .cols = (int64_t)dim,
+                             .data = data.p,
+                             .bytes = data.n};
     const int32_t ids[ROWS] = {8, 0, 3, 3, 7};
-    const ox_embed_args a = {.table = &table, .ids = ids, .y = y.p, .rows = ROWS, .ldy = dim + 2,
-                             .scale = scale};
+    const ox_embed_args a = {
+        .table = &table, .ids = ids, .y = y.p, .rows = ROWS, .ldy = dim + 2, .scale = scale};
     ((ox_embed_fn *)row->fn)(&a, 2, ROWS);
     ((ox_embed_fn *)row->fn)(&a, 0, 2);
     for (size_t r = 0; r < ROWS; r++) {

@@ -2,8 +2,8 @@
  *
  *   c[i][m][n] = sum over k ascending of a[i][m][k] * b[i][k][n], as one chain of fma
  *
- * Batch i of an operand starts at i * its batch stride (0 = shared). A result depends neither on the
- * number of rows nor on the split. */
+ * Batch i of an operand starts at i * its batch stride (0 = shared). A result depends neither on
+ * the number of rows nor on the split. */
 #ifndef OX_KERNEL_GEMM_H
 #define OX_KERNEL_GEMM_H
 #include "kernel/kernel.h"

@@ -1,5 +1,5 @@
-/* Every row against the reference: odd sizes, strides, batches; then bit for bit: one row at a time,
- * unit by unit, and on the other tiers. */
+/* Every row against the reference: odd sizes, strides, batches; then bit for bit: one row at a
+ * time, unit by unit, and on the other tiers. */
 #include "kernel/gemm/gemm.h"
 #include "tests/ktest/ktest.h"
 

@@ -13,7 +13,8 @@ OX_INLINE void run(const ox_glu_args *a, size_t begin, size_t end, ox_act act)
             vf_store(y + i, vf_mul(act_lanes(act, vf_load(g + i)), vf_load(u + i)));
         const size_t rest = n - i;
         if (rest)
-            vf_store_n(y + i, vf_mul(act_lanes(act, vf_load_n(g + i, rest)), vf_load_n(u + i, rest)),
+            vf_store_n(y + i,
+                       vf_mul(act_lanes(act, vf_load_n(g + i, rest)), vf_load_n(u + i, rest)),
                        rest);
     }
 }
@@ -21,11 +22,23 @@ OX_INLINE void run(const ox_glu_args *a, size_t begin, size_t end, ox_act act)
 void GLU_NAME(const ox_glu_args *a, size_t begin, size_t end)
 {
     switch (a->act) {
-    case OX_ACT_SILU: run(a, begin, end, OX_ACT_SILU); break;
-    case OX_ACT_GELU: run(a, begin, end, OX_ACT_GELU); break;
-    case OX_ACT_GELU_TANH: run(a, begin, end, OX_ACT_GELU_TANH); break;
-    case OX_ACT_QUICK_GELU: run(a, begin, end, OX_ACT_QUICK_GELU); break;
-    case OX_ACT_RELU: run(a, begin, end, OX_ACT_RELU); break;
-    case OX_ACT_RELU2: run(a, begin, end, OX_ACT_RELU2); break;
+    case OX_ACT_SILU:
+        run(a, begin, end, OX_ACT_SILU);
+        break;
+    case OX_ACT_GELU:
+        run(a, begin, end, OX_ACT_GELU);
+        break;
+    case OX_ACT_GELU_TANH:
+        run(a, begin, end, OX_ACT_GELU_TANH);
+        break;
+    case OX_ACT_QUICK_GELU:
+        run(a, begin, end, OX_ACT_QUICK_GELU);
+        break;
+    case OX_ACT_RELU:
+        run(a, begin, end, OX_ACT_RELU);
+        break;
+    case OX_ACT_RELU2:
+        run(a, begin, end, OX_ACT_RELU2);
+        break;
     }
 }

@@ -1,5 +1,6 @@
-/* The vector body; an ISA file includes its simd header, defines KV_APPEND_NAME, then includes this.
- * V rows are contiguous. K channels lie 16 elements apart: converted together, stored one by one. */
+/* The vector body; an ISA file includes its simd header, defines KV_APPEND_NAME, then includes
+ * this. V rows are contiguous. K channels lie 16 elements apart: converted together, stored one by
+ * one. */
 #include "kernel/kv_append/kv_append.h"
 
 static void store_f32(void *base, size_t at, vf x, size_t n)

@@ -26,8 +26,8 @@ static void check(const ox_kernel_row *row, ox_dtype t, int32_t heads, int32_t s
     for (size_t i = 0; i < 2; i++) {
         void *const *tables[2] = {table[i], table[i] + PAGES};
         const ox_kv_append_args a = {
-            k.p, v.p, ROWS, ldk, ldv,
-            {tables, seq, pos, t, other, other + k_bytes, heads, size, v_size}};
+            k.p, v.p, ROWS,
+            ldk, ldv, {tables, seq, pos, t, other, other + k_bytes, heads, size, v_size}};
         if (i == 0) {
             ox_kv_append_ref(&a, 0, ROWS);
         } else {

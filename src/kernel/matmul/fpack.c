@@ -24,10 +24,9 @@ ox_status ox_fpack_plan(ox_fpack *p, const ox_weight *const *weights, size_t n_w
     for (size_t i = 0; i < n_weights; i++) {
         const ox_weight *w = weights[i];
         if (w->cols != weights[0]->cols)
-            return OX_FAIL(err, OX_BAD_ARGUMENT,
-                           "weight %.*s has %lld columns, others of its stack have %lld",
-                           (int)w->name.n, w->name.p, (long long)w->cols,
-                           (long long)weights[0]->cols);
+            return OX_FAIL(
+                err, OX_BAD_ARGUMENT, "weight %.*s has %lld columns, others of its stack have %lld",
+                (int)w->name.n, w->name.p, (long long)w->cols, (long long)weights[0]->cols);
         if (w->rows < 0 || w->cols < 0 || !ox_size_add(n, (size_t)w->rows, &n))
             return OX_FAIL(err, OX_LIMIT, "weight %.*s is too large", (int)w->name.n, w->name.p);
     }
@@ -38,8 +37,8 @@ ox_status ox_fpack_plan(ox_fpack *p, const ox_weight *const *weights, size_t n_w
     p->k = (size_t)weights[0]->cols;
     if (!ox_size_add(n, LANES - 1, &tiles) || !ox_size_mul(tiles / LANES, p->k, &total) ||
         !ox_size_mul(total, LANES * (p->dtype == OX_DTYPE_F32 ? 4 : 2), bytes))
-        return OX_FAIL(err, OX_LIMIT, "weight %.*s is too large to pack",
-                       (int)weights[0]->name.n, weights[0]->name.p);
+        return OX_FAIL(err, OX_LIMIT, "weight %.*s is too large to pack", (int)weights[0]->name.n,
+                       weights[0]->name.p);
     return OX_OK;
 }
 
@@ -68,8 +67,8 @@ static void fill_column(const ox_fpack *p, const ox_weight *w, size_t r, char *t
                         float *row)
 {
     const size_t size = p->dtype == OX_DTYPE_F32 ? 4 : 2;
-    const bool is_float = w->format == OX_FORMAT_F32 || w->format == OX_FORMAT_F16 ||
-                          w->format == OX_FORMAT_BF16;
+    const bool is_float =
+        w->format == OX_FORMAT_F32 || w->format == OX_FORMAT_F16 || w->format == OX_FORMAT_BF16;
     if (is_float && float_type(w) == p->dtype) {
         const char *src = (const char *)w->data + size * (w->transposed ? r : r * p->k);
         spread(tile, c, src, p->k, w->transposed ? (size_t)w->rows : 1, size);

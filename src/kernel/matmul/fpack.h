@@ -16,9 +16,9 @@ typedef struct ox_fpack {
     void *data;     /* borrowed; aligned to 64 bytes */
 } ox_fpack;
 
-/* Shape of the pack of the weights stacked along their rows (all have the same cols), and its bytes.
- * The type is the weights' common float type, else float32. Sets everything but data. Fails with
- * OX_LIMIT on overflow, OX_BAD_ARGUMENT when the cols differ. */
+/* Shape of the pack of the weights stacked along their rows (all have the same cols), and its
+ * bytes. The type is the weights' common float type, else float32. Sets everything but data. Fails
+ * with OX_LIMIT on overflow, OX_BAD_ARGUMENT when the cols differ. */
 ox_status ox_fpack_plan(ox_fpack *p, const ox_weight *const *weights, size_t n_weights,
                         size_t *bytes, ox_err *err);
 

@@ -1,6 +1,7 @@
 /* matmul.h - y = x * W^T (+ bias) (+ add) with float weights (see fpack.h).
  *
- *   y[r][c] = ((sum over k ascending of x[r][k] * w[c][k], as one chain of fma) + bias[c]) + add[r][c]
+ *   y[r][c] = ((sum over k ascending of x[r][k] * w[c][k], as one chain of fma) + bias[c]) +
+ * add[r][c]
  *
  * The order is fixed: a row's result depends neither on the number of rows nor on the split of the
  * columns, and AVX2 and AVX-512 agree bit for bit. */
@@ -10,8 +11,8 @@
 #include "kernel/matmul/fpack.h"
 
 typedef struct ox_matmul_args {
-    const float *x; /* [rows, w->k], ldx floats between rows */
-    float *y;       /* [rows, w->n], ldy floats between rows; not x */
+    const float *x;    /* [rows, w->k], ldx floats between rows */
+    float *y;          /* [rows, w->n], ldy floats between rows; not x */
     const float *bias; /* [w->n] or NULL */
     const float *add;  /* [rows, w->n], ld_add floats between rows, or NULL; may equal y */
     size_t rows, ldx, ldy, ld_add;

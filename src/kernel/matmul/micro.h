@@ -38,7 +38,7 @@ typedef struct call {
     size_t step, stride;
     float *c; /* partial sums */
     size_t ldc;
-    bool first; /* start from zero */
+    bool first;       /* start from zero */
     const char *next; /* many: what will be needed soon, a line a k */
     size_t line;
 } call;
@@ -107,9 +107,10 @@ typedef void tile_fn(const call *a);
 #define MM_ROW(m) {panel_##m##_1},
 #endif
 #define MM_ALL(m)                                                                                  \
-    MM_ONE(m, 1, 1, KIND_F32) MM_ONE(m, wide, MM_WIDE(m), KIND_F32)                                \
-    MM_ONE(m, 1, 1, KIND_F16) MM_ONE(m, wide, MM_WIDE(m), KIND_F16)                                \
-    MM_ONE(m, 1, 1, KIND_BF16) MM_ONE(m, wide, MM_WIDE(m), KIND_BF16) MM_MORE(m)
+    MM_ONE(m, 1, 1, KIND_F32)                                                                      \
+    MM_ONE(m, wide, MM_WIDE(m), KIND_F32)                                                          \
+    MM_ONE(m, 1, 1, KIND_F16) MM_ONE(m, wide, MM_WIDE(m), KIND_F16) MM_ONE(m, 1, 1, KIND_BF16)     \
+        MM_ONE(m, wide, MM_WIDE(m), KIND_BF16) MM_MORE(m)
 #define MM_FEW(m)                                                                                  \
     {{tile_##m##_1_KIND_F32, tile_##m##_wide_KIND_F32},                                            \
      {tile_##m##_1_KIND_F16, tile_##m##_wide_KIND_F16},                                            \
@@ -134,7 +135,8 @@ static void finish(const product *p, const float *c, size_t ldc, size_t r0, size
         }
 }
 
-OX_INLINE void widen_block(const product *p, kind t, float *panel, size_t at, size_t nt, size_t depth)
+OX_INLINE void widen_block(const product *p, kind t, float *panel, size_t at, size_t nt,
+                           size_t depth)
 {
     for (size_t k = 0; k < depth; k++)
         for (size_t j = 0; j < nt; j++)
@@ -209,10 +211,15 @@ static void few(const product *p, size_t t0, size_t t1)
             many(p, 0, p->rows, t, t + 1);
             return;
         }
-        const call a = {.x = p->x, .ldx = p->ldx, .k = p->k,
+        const call a = {.x = p->x,
+                        .ldx = p->ldx,
+                        .k = p->k,
                         .w = p->w + t * p->stride * weight_size(p->type),
-                        .step = p->step, .stride = p->stride,
-                        .c = c, .ldc = WIDE_MAX * VF_N, .first = true};
+                        .step = p->step,
+                        .stride = p->stride,
+                        .c = c,
+                        .ldc = WIDE_MAX * VF_N,
+                        .first = true};
         few_of[p->rows - 1][p->type][nt > 1](&a);
         finish(p, c, WIDE_MAX * VF_N, 0, p->rows, t, nt);
         t += nt;

@@ -1,5 +1,6 @@
 /* Every row against a sum in double over the weights as they were given (so that a fault of the
- * packing shows), for all storage forms; then bit for bit: row by row, tile by tile, other tiers. */
+ * packing shows), for all storage forms; then bit for bit: row by row, tile by tile, other tiers.
+ */
 #include "kernel/matmul/matmul.h"
 
 #include "tensor/half.h"
@@ -46,8 +47,11 @@ static void stack_open(stack *s, const size_t *rows, size_t n_weights, size_t k,
                 ((float *)s->value.p)[(first + r) * k + c] =
                     put(s->data[i].p, transposed ? c * rows[i] + r : r * k + c, f[i],
                         ktest_uniform(-1.0f, 1.0f));
-        s->weight[i] = (ox_weight){.format = f[i], .rows = (int64_t)rows[i], .cols = (int64_t)k,
-                                   .data = s->data[i].p, .bytes = rows[i] * k * size,
+        s->weight[i] = (ox_weight){.format = f[i],
+                                   .rows = (int64_t)rows[i],
+                                   .cols = (int64_t)k,
+                                   .data = s->data[i].p,
+                                   .bytes = rows[i] * k * size,
                                    .transposed = transposed};
         s->list[i] = &s->weight[i];
         first += rows[i];
@@ -70,7 +74,8 @@ static void stack_close(stack *s)
     ktest_free(&s->packed);
 }
 
-static void same_bits(const ox_matmul_args *a, const float *got, const float *want, const char *what)
+static void same_bits(const ox_matmul_args *a, const float *got, const float *want,
+                      const char *what)
 {
     for (size_t r = 0; r < a->rows; r++)
         if (memcmp(got + r * a->ldy, want + r * a->ldy, a->w->n * sizeof(float))) {
@@ -132,9 +137,15 @@ static void check(const ox_kernel_row *row, const stack *s, size_t rows, size_t 
     ktest_fill(add.p, rows * ldy, -1.0f, 1.0f);
     memcpy(want.p, add.p, add.n);
     memcpy(got.p, add.p, add.n);
-    ox_matmul_args a = {.x = x.p, .y = got.p, .bias = flags & 1 ? bias.p : NULL,
+    ox_matmul_args a = {.x = x.p,
+                        .y = got.p,
+                        .bias = flags & 1 ? bias.p : NULL,
                         .add = flags & 2 ? (flags & 4 ? got.p : add.p) : NULL,
-                        .rows = rows, .ldx = ldx, .ldy = ldy, .ld_add = ldy, .w = &s->pack};
+                        .rows = rows,
+                        .ldx = ldx,
+                        .ldy = ldy,
+                        .ld_add = ldy,
+                        .w = &s->pack};
     product(&a, s->value.p, want.p);
     ((ox_matmul_fn *)row->fn)(&a, 0, ox_fpack_tiles(a.w));
     const ox_kernel_row sum = {.tol = OX_TOL_SUM}; /* the reference's sum has its own roundings */
@@ -164,13 +175,12 @@ void ktest_matmul(void);
 void ktest_matmul(void)
 {
     static const size_t shapes[][4] = {/* rows of three weights, k */
-                                       {1, 1, 1, 1},     {5, 7, 4, 33},  {16, 16, 16, 64},
+                                       {1, 1, 1, 1},     {5, 7, 4, 33},   {16, 16, 16, 64},
                                        {48, 20, 9, 256}, {33, 0, 1, 257}, {130, 6, 32, 600}};
-    static const ox_format same[][WEIGHTS_MAX] = {
-        {OX_FORMAT_F32, OX_FORMAT_F32, OX_FORMAT_F32},
-        {OX_FORMAT_F16, OX_FORMAT_F16, OX_FORMAT_F16},
-        {OX_FORMAT_BF16, OX_FORMAT_BF16, OX_FORMAT_BF16},
-        {OX_FORMAT_F16, OX_FORMAT_F32, OX_FORMAT_BF16}};
+    static const ox_format same[][WEIGHTS_MAX] = {{OX_FORMAT_F32, OX_FORMAT_F32, OX_FORMAT_F32},
+                                                  {OX_FORMAT_F16, OX_FORMAT_F16, OX_FORMAT_F16},
+                                                  {OX_FORMAT_BF16, OX_FORMAT_BF16, OX_FORMAT_BF16},
+                                                  {OX_FORMAT_F16, OX_FORMAT_F32, OX_FORMAT_BF16}};
     for (const ox_kernel_row *row = ox_matmul_rows; row->device; row++) {
         if (!ktest_begin(row)) continue;
         for (size_t i = 0; i < OX_COUNT(shapes); i++)

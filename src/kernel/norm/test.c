@@ -21,8 +21,8 @@ static void check(const ox_kernel_row *row, size_t rows, size_t dim, size_t pad,
     ox_norm_f32_ref(&a, 0, rows);
     a.y = x.p; /* in place */
     ((ox_norm_fn *)row->fn)(&a, 0, rows);
-    ktest_same(row, x.p, want.p, rows * a.ldy, dim, 8.0f, "rows=%zu dim=%zu pad=%zu flags=%d",
-               rows, dim, pad, flags);
+    ktest_same(row, x.p, want.p, rows * a.ldy, dim, 8.0f, "rows=%zu dim=%zu pad=%zu flags=%d", rows,
+               dim, pad, flags);
     ktest_free(&x);
     ktest_free(&gamma);
     ktest_free(&beta);

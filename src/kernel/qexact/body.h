@@ -8,7 +8,7 @@
 #include "kernel/qlinear/loops.h"
 
 enum {
-    DIRECT_ROWS = 4,              /* rows of the direct loop */
+    DIRECT_ROWS = 4,               /* rows of the direct loop */
     PANEL_ROWS = QW == 16 ? 6 : 3, /* rows of the panel loop */
     PANEL_REGS = 2,
     PANEL_K = 128, /* 16 KiB of floats */
@@ -101,10 +101,12 @@ OX_INLINE void direct_rows(const ox_qexact_args *a, const uint8_t *rec, size_t r
         const uint8_t *at = rec + (size_t)COLS * block * (size_t)bits / 8;
 #pragma GCC unroll 4
         for (int v = 0; v < NV; v++) {
-            const qf scale = load_floats(at, v0 + v, f16), extra = load_extra(at, v0 + v, f16, zero);
+            const qf scale = load_floats(at, v0 + v, f16),
+                     extra = load_extra(at, v0 + v, f16, zero);
 #pragma GCC unroll 8
             for (int r = 0; r < R; r++)
-                acc[r][v] = scale_block(even[r][v], odd[r][v], scale, extra, sum[r], acc[r][v], zero);
+                acc[r][v] =
+                    scale_block(even[r][v], odd[r][v], scale, extra, sum[r], acc[r][v], zero);
         }
     }
 #pragma GCC unroll 8
@@ -194,16 +196,16 @@ OX_INLINE void panel_rows(const ox_qexact_args *a, const float_panel *p, size_t 
                 for (int r = 0; r < R; r++)
 #pragma GCC unroll 2
                     for (int v = 0; v < PANEL_REGS; v++)
-                        s[i][r][v] = qf_fma(qf_load(q[k + i] + (v0 + v) * QW),
-                                            qf_set1(x[r][k + i]), s[i][r][v]);
+                        s[i][r][v] = qf_fma(qf_load(q[k + i] + (v0 + v) * QW), qf_set1(x[r][k + i]),
+                                            s[i][r][v]);
 #pragma GCC unroll 8
         for (int r = 0; r < R; r++) {
             const float sum = zero == OX_ZERO_MIDDLE ? 0.0f : sum_of(x[r], block);
 #pragma GCC unroll 2
             for (int v = 0; v < PANEL_REGS; v++)
-                acc[r][v] = scale_block(s[0][r][v], s[1][r][v],
-                                        qf_load(p->scales[b] + (v0 + v) * QW),
-                                        qf_load(p->extra[b] + (v0 + v) * QW), sum, acc[r][v], zero);
+                acc[r][v] =
+                    scale_block(s[0][r][v], s[1][r][v], qf_load(p->scales[b] + (v0 + v) * QW),
+                                qf_load(p->extra[b] + (v0 + v) * QW), sum, acc[r][v], zero);
         }
     }
 #pragma GCC unroll 8

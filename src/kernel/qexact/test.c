@@ -94,9 +94,15 @@ static void check_glu(const ox_kernel_row *row)
     enum { M = 9, N = 140, K = 96 };
     qweights q;
     qweights_open(&q, (qform){4, 32, 2, true, 0}, N, K, N / 2, true);
-    ktest_buf x = ktest_floats(M * K), got = ktest_floats(M * N / 2), want = ktest_floats(M * N / 2);
+    ktest_buf x = ktest_floats(M * K), got = ktest_floats(M * N / 2),
+              want = ktest_floats(M * N / 2);
     ktest_fill(x.p, M * K, -2.0f, 2.0f);
-    ox_qexact_args a = {.w = &q.pack, .xf = x.p, .ldx = K, .rows = M, .y = want.p, .ldy = N / 2,
+    ox_qexact_args a = {.w = &q.pack,
+                        .xf = x.p,
+                        .ldx = K,
+                        .rows = M,
+                        .y = want.p,
+                        .ldy = N / 2,
                         .act = OX_QLINEAR_SILU};
     ox_qexact_ref(&a, 0, q.pack.units);
     a.y = got.p;
@@ -120,8 +126,8 @@ void ktest_qexact(void)
         for (size_t i = 0; i < 36 * OX_COUNT(ms); i++) {
             const size_t form = i / OX_COUNT(ms);
             const int32_t blocks[3] = {16, 32, 128};
-            const qform f = {form & 1 ? 8 : 4, blocks[form / 2 % 3], (int)(form / 6 % 3), form >= 18,
-                             0};
+            const qform f = {form & 1 ? 8 : 4, blocks[form / 2 % 3], (int)(form / 6 % 3),
+                             form >= 18, 0};
             check(row, f, ms[i % OX_COUNT(ms)], ns[i % OX_COUNT(ns)], ks[i * 3 % OX_COUNT(ks)],
                   (int)(i % 4));
         }

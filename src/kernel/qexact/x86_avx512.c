@@ -12,7 +12,8 @@ static inline code_table code_table_of(int middle)
 static inline qf code_float(qi w, int i, int bits, int middle, code_table table)
 {
     if (bits == 4) return _mm512_permutexvar_ps(_mm512_srli_epi32(w, (unsigned)(4 * i)), table);
-    const qi byte = _mm512_and_si512(_mm512_srli_epi32(w, (unsigned)(8 * i)), _mm512_set1_epi32(255));
+    const qi byte =
+        _mm512_and_si512(_mm512_srli_epi32(w, (unsigned)(8 * i)), _mm512_set1_epi32(255));
     return _mm512_cvtepi32_ps(_mm512_sub_epi32(byte, _mm512_set1_epi32(middle)));
 }
 

@@ -50,8 +50,8 @@ OX_INLINE int32_t x_word(const int8_t *x, size_t i)
  * product and a branch more a block, where the number of copies of a loop matters more. */
 enum { ANY_ZERO = 3 };
 
-/* Integer sums start from minus zero times the row's sum: a word of the row, and, unless the zero is
- * part of the word (constant MIDDLE), the columns' zeros. */
+/* Integer sums start from minus zero times the row's sum: a word of the row, and, unless the zero
+ * is part of the word (constant MIDDLE), the columns' zeros. */
 OX_INLINE int32_t word_factor(int bits, int zero)
 {
     return zero == OX_ZERO_MIDDLE ? -(1 << (bits - 1)) : -1;

@@ -1,10 +1,9 @@
 /* rotate.h - rotary positions, in place.
  *
- * In every head, the first `rotary` channels are turned pairwise by the angle of the row's position:
- *   y0 = x0*cos - x1*sin      as fma(-x1, sin, x0*cos)
- *   y1 = x1*cos + x0*sin      as fma( x0, sin, x1*cos)
- * where pair i is channels (i, i + rotary/2), or (2i, 2i+1) when interleaved. The order of rounding
- * is part of the contract: tiers agree bit for bit. */
+ * In every head, the first `rotary` channels are turned pairwise by the angle of the row's
+ * position: y0 = x0*cos - x1*sin      as fma(-x1, sin, x0*cos) y1 = x1*cos + x0*sin      as fma(
+ * x0, sin, x1*cos) where pair i is channels (i, i + rotary/2), or (2i, 2i+1) when interleaved. The
+ * order of rounding is part of the contract: tiers agree bit for bit. */
 #ifndef OX_KERNEL_ROTATE_H
 #define OX_KERNEL_ROTATE_H
 #include "kernel/kernel.h"

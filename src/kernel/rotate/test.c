@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* Another fast row gives the same bits. */
-static void check_tiers(const ox_kernel_row *row, ox_rotate_args a, const float *x, const float *want,
-                        size_t n)
+static void check_tiers(const ox_kernel_row *row, ox_rotate_args a, const float *x,
+                        const float *want, size_t n)
 {
     const ox_machine m = {.cpu_features = ox_cpu_detected()};
     ktest_buf got = ktest_floats(n);

@@ -1,4 +1,5 @@
-/* scale.h - a factor and a soft cap: t = x[r][i] * scale; y = softcap ? softcap*tanh(t/softcap) : t.
+/* scale.h - a factor and a soft cap: t = x[r][i] * scale; y = softcap ? softcap*tanh(t/softcap) :
+ * t.
  *
  * Elements are independent; nothing depends on how rows are split. */
 #ifndef OX_KERNEL_SCALE_H

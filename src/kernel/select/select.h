@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 typedef struct ox_select_args {
-    const float *x; /* [rows, dim], ldx floats between rows */
-    int32_t *ids;   /* [rows, k]: indices of the best, best first */
-    float *values;  /* [rows, k]: their values, bit for bit */
+    const float *x;           /* [rows, dim], ldx floats between rows */
+    int32_t *ids;             /* [rows, k]: indices of the best, best first */
+    float *values;            /* [rows, k]: their values, bit for bit */
     size_t rows, dim, k, ldx; /* 1 <= k <= dim < 2^31 */
 } ox_select_args;
 

@@ -1,5 +1,5 @@
-/* Every row equal to the reference: ties, NaN, infinities, ascending and descending rows, k from 1 to
- * all; and a vocabulary-sized row. */
+/* Every row equal to the reference: ties, NaN, infinities, ascending and descending rows, k from 1
+ * to all; and a vocabulary-sized row. */
 #include "kernel/select/select.h"
 #include "tests/ktest/ktest.h"
 
@@ -11,14 +11,22 @@ enum { UNIFORM, TIES, NANS, ALL_NAN, INFINITE, RISING, FALLING, ZEROS, KINDS };
 static float value(int kind, size_t i)
 {
     switch (kind) {
-    case TIES: return (float)(ktest_bits() % 5);
-    case NANS: return ktest_bits() % 2 ? NAN : ktest_uniform(-2.0f, 2.0f);
-    case ALL_NAN: return NAN;
-    case INFINITE: return ktest_bits() % 3 ? -INFINITY : ktest_bits() % 2 ? INFINITY : 1.0f;
-    case RISING: return (float)i;
-    case FALLING: return -(float)i;
-    case ZEROS: return ktest_bits() % 2 ? 0.0f : -0.0f;
-    default: return ktest_uniform(-10.0f, 10.0f);
+    case TIES:
+        return (float)(ktest_bits() % 5);
+    case NANS:
+        return ktest_bits() % 2 ? NAN : ktest_uniform(-2.0f, 2.0f);
+    case ALL_NAN:
+        return NAN;
+    case INFINITE:
+        return ktest_bits() % 3 ? -INFINITY : ktest_bits() % 2 ? INFINITY : 1.0f;
+    case RISING:
+        return (float)i;
+    case FALLING:
+        return -(float)i;
+    case ZEROS:
+        return ktest_bits() % 2 ? 0.0f : -0.0f;
+    default:
+        return ktest_uniform(-10.0f, 10.0f);
     }
 }
 
