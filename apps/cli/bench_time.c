@@ -36,8 +36,8 @@ static void join_neighbours(bench_samples *s)
     s->n /= 2;
 }
 
-/* Half the 95 % interval of the median, from the order of the samples alone (binomial), relative.
- */
+/* Half the 95 % interval of the median, from the order of the
+ * samples alone (binomial), relative. */
 static double interval(const bench_samples *s)
 {
     const double n = (double)s->n, half = 0.98 * sqrt(n);

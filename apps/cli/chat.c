@@ -61,8 +61,8 @@ void chat_json(const chat *c, ox_buf *out)
     ox_buf_put_c(out, ']');
 }
 
-/* Ids of the whole conversation: rendered by the template, or the texts joined when there is none.
- */
+/* Ids of the whole conversation: rendered by the template, or the texts joined
+ * when there is none. */
 static ox_status conversation_ids(chat *c, int32_t **ids, size_t *n, ox_err *err)
 {
     ox_buf json = {0};

@@ -1,5 +1,5 @@
-/* shared.c - what several commands do: open a model, build a sampler, read ids, text and messages.
- */
+/* shared.c - what several commands do: open a model, build a sampler, read
+ * ids, text and messages. */
 #include "cli/cli.h"
 
 #include "base/fs.h"

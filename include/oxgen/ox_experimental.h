@@ -38,8 +38,8 @@ typedef struct ox_model_cost {
 OX_API ox_status ox_model_cost_of(const ox_model *m, ox_model_cost *out, ox_err *err);
 
 /* Roofs, measured now: bytes a second of a read of `bytes` with n_threads (a small read stays in a
- * cache); operations a second of int8 products and of float32 multiply-adds. A multiply-add is two.
- */
+ * cache); operations a second of int8 products and of float32 multiply-adds
+ * (a multiply-add is two). */
 OX_API ox_status ox_roof_read(size_t bytes, int32_t n_threads, double seconds, double *bytes_per_s,
                               ox_err *err);
 OX_API ox_status ox_roof_int8(int32_t n_threads, double seconds, double *ops_per_s, ox_err *err);
@@ -72,10 +72,9 @@ OX_API void ox_micro_close(ox_micro_case **c); /* NULL allowed */
 
 /* Kernel row i (ox_kernel_at) on the typical shape of its family. */
 typedef struct ox_kernel_choice {
-    const char
-        *shape;      /* name of the micro-benchmark whose arguments it gets; NULL: there is none */
-    int32_t picked;  /* a plan takes this row for that shape */
-    const char *why; /* why it is picked or not: one phrase */
+    const char *shape; /* the micro-benchmark whose arguments it gets; NULL: there is none */
+    int32_t picked;    /* a plan takes this row for that shape */
+    const char *why;   /* why it is picked or not: one phrase */
 } ox_kernel_choice;
 OX_API ox_status ox_kernel_choose(size_t i, ox_kernel_choice *out, ox_err *err);
 /* One thread. OX_UNSUPPORTED with the reason when the row cannot run here. */

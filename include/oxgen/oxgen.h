@@ -42,8 +42,8 @@ OX_API void ox_generate_options_init(ox_generate_options *o);
 OX_API ox_status ox_generate(ox_session *s, const ox_generate_options *o, ox_finish *why,
                              ox_err *err);
 
-/* --- plain ONNX graphs: named tensors in, named tensors out ------------------------------------
- */
+/* --- plain ONNX graphs: named tensors in,
+ * named tensors out ------------------------------------ */
 
 typedef struct ox_graph_run ox_graph_run;
 
@@ -72,8 +72,8 @@ OX_API ox_status ox_array_write(const ox_array *a, const char *npy_path, ox_err 
 OX_API void ox_array_free(ox_array *a);               /* only what ox_array_read filled */
 OX_API const char *ox_array_type_name(int32_t dtype); /* "float32" */
 
-/* --- checkpoints to ORT-GenAI folders -----------------------------------------------------------
- */
+/* --- checkpoints
+ * to ORT-GenAI folders ----------------------------------------------------------- */
 
 typedef struct ox_convert_options {
     uint32_t struct_size;

@@ -22,8 +22,8 @@ OX_API ox_status ox_model_encode(const ox_model *m, const char *text, size_t n, 
 /* ids to UTF-8 text, NUL-terminated. Ids outside the vocabulary are OX_BAD_ARGUMENT. */
 OX_API ox_status ox_model_decode(const ox_model *m, const int32_t *ids, size_t n_ids,
                                  uint32_t flags, char **text, size_t *n, ox_err *err);
-/* The piece of one id as the vocabulary writes it, NUL-terminated, owned by the model; NULL = none.
- */
+/* The piece of one id as the vocabulary writes it, NUL-terminated, owned by the
+ * model; NULL = none. */
 OX_API const char *ox_model_piece(const ox_model *m, int32_t id, size_t *n);
 
 /* Renders the chat template. messages_json is an array of {"role","content",…}; tools_json an array
@@ -33,8 +33,8 @@ OX_API ox_status ox_model_template(const ox_model *m, const char *messages_json,
                                    const char *tools_json, const char *vars_json,
                                    int32_t add_generation_prompt, char **text, size_t *n,
                                    ox_err *err);
-/* Renders and encodes: control tokens written by the template count, those inside messages do not.
- */
+/* Renders and encodes: control tokens written by the template count, those
+ * inside messages do not. */
 OX_API ox_status ox_model_chat_ids(const ox_model *m, const char *messages_json,
                                    const char *tools_json, const char *vars_json,
                                    int32_t add_generation_prompt, int32_t **ids, size_t *n_ids,

@@ -35,8 +35,8 @@ ox_status ox_file_read(ox_buf *out, const char *path, size_t max, ox_err *err);
 /* Writes beside the target and renames, so that readers see the old or the new file, never half. */
 ox_status ox_file_write_atomic(const char *path, ox_str bytes, ox_err *err);
 
-/* Sorted names of a folder's entries, without "." and ".."; free each and the array with ox_free.
- */
+/* Sorted names of a folder's entries, without "." and ".."; free each and
+ * the array with ox_free. */
 ox_status ox_dir_list(char ***names, size_t *n, const char *path, ox_err *err);
 void ox_dir_list_free(char **names, size_t n);
 

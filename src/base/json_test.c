@@ -1,5 +1,5 @@
-/* json_test.c - strictness, values, limits and messages of the reader; round trips of the writer.
- */
+/* json_test.c - strictness, values, limits and messages of the reader; round
+ * trips of the writer. */
 #include "base/json.h"
 
 #include "base/mem.h"

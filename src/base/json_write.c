@@ -1,5 +1,5 @@
-/* json_write.c - writes JSON onto a buffer: separators and indentation, escapes, shortest numbers.
- */
+/* json_write.c - writes JSON onto a buffer: separators and
+ * indentation, escapes, shortest numbers. */
 #include "base/json.h"
 
 static void new_line(ox_json_writer *w)

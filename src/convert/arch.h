@@ -78,8 +78,8 @@ ox_status ox_hparams_from_gguf(ox_hparams *hp, const ox_gguf *g, ox_err *err);
 ox_status ox_hparams_from_config(ox_hparams *hp, const ox_json *config, ox_arena *arena,
                                  ox_err *err);
 
-/* The tensor's name in the file for a role, without ".weight"; NULL = this architecture has none.
- */
+/* The tensor's name in the file for a role, without ".weight"; NULL =
+ * this architecture has none. */
 const char *ox_role_pattern(const ox_hparams *hp, ox_role role);
 const char *ox_role_node(const ox_hparams *hp, ox_role role); /* name pattern of the term */
 #endif

@@ -183,8 +183,8 @@ static ox_status read_rope(const ox_json *c, ox_hparams *hp, ox_arena *arena, ox
     return read_rule(c, local, hp, &hp->rope[1], arena, err);
 }
 
-/* layer_types says it layer by layer; older files give a period, or count from max_window_layers.
- */
+/* layer_types says it layer by layer; older files give a period,
+ * or count from max_window_layers. */
 static ox_status read_windows(const ox_json *c, ox_hparams *hp, ox_err *err)
 {
     const uint32_t traits = hp->arch->traits;

@@ -1,7 +1,7 @@
 /* micro.c - the table of micro-benchmarks (micro.def), opening and running a case, and the choice
  * of kernel rows as `oxgen kernels --time` reports it. Makers of cases: micro_tensor.c (the public
- * table's tensor rows), micro_kernel.c (kernels on typical shapes), micro_text.c, micro_sample.c.
- */
+ * table's tensor rows), micro_kernel.c (kernels on
+ * typical shapes), micro_text.c, micro_sample.c. */
 #include "engine/micro.h"
 
 #include "base/mem.h"
@@ -157,8 +157,8 @@ void ox_micro_close(ox_micro_case **micro)
 
 /* ---- kernel rows on typical shapes ---- */
 
-/* Kernel row i, its family, and the micro-benchmark "oxgen/FAMILY/..." that comes first, or NULL.
- */
+/* Kernel row i, its family, and the micro-benchmark "oxgen/FAMILY/..." that
+ * comes first, or NULL. */
 static ox_status find_kernel(size_t i, const ox_kernel_family **family, const ox_kernel_row **row,
                              const micro_row **typical, ox_err *err)
 {

@@ -26,8 +26,8 @@ static void work(void *user, int i, int n)
     j->ops[i] = a.ops;
 }
 
-/* Best of the repetitions that fit into `seconds`: a roof is what is possible, not what is usual.
- */
+/* Best of the repetitions that fit into `seconds`: a roof is what is possible,
+ * not what is usual. */
 static ox_status measure(roof_job *j, int32_t n_threads, double seconds, double *best, ox_err *err)
 {
     ox_team *team = NULL;

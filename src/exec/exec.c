@@ -33,8 +33,8 @@ void ox_exec_close(ox_exec **e)
     *e = NULL;
 }
 
-/* Calls behind the last one that does not work on wanted rows are skipped when nothing is wanted.
- */
+/* Calls behind the last one that does not work on wanted rows are skipped
+ * when nothing is wanted. */
 static size_t n_calls_for(const ox_plan *p, const ox_step *step)
 {
     size_t n = p->calls.n;

@@ -87,8 +87,8 @@ float ox_gguf_f32(const ox_gguf *g, const char *key, float otherwise);
 bool ox_gguf_bool(const ox_gguf *g, const char *key, bool otherwise);
 ox_str ox_gguf_str(const ox_gguf *g, const char *key); /* empty = absent */
 
-/* Item i of a value (arrays, or i = 0 of a scalar); 0 or empty when out of range or another kind.
- */
+/* Item i of a value (arrays, or i = 0 of a scalar); 0 or empty when out of
+ * range or another kind. */
 int64_t ox_gguf_item_i64(const ox_gguf_value *v, size_t i);
 double ox_gguf_item_f64(const ox_gguf_value *v, size_t i);
 ox_str ox_gguf_item_str(const ox_gguf_value *v, size_t i);

@@ -1,5 +1,5 @@
-/* npy_test.c - arrays that NumPy wrote; files written here equal NumPy's byte for byte; refusals.
- */
+/* npy_test.c - arrays that NumPy wrote; files written here equal NumPy's
+ * byte for byte; refusals. */
 #include "file/npy.h"
 
 #include "tests/hostile.h"

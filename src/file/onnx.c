@@ -155,8 +155,8 @@ ox_status ox_onnx_tensor_parse(ox_onnx_tensor *out, ox_arena *arena, ox_str byte
     return ox_onnx_read_tensor(&r, bytes, out);
 }
 
-/* SequenceProto and OptionalProto number their fields alike: 3 tensors, 5 sequences, 7 optionals.
- */
+/* SequenceProto and OptionalProto number their fields alike: 3 tensors,
+ * 5 sequences, 7 optionals. */
 static ox_status read_items(ox_onnx_reader *r, ox_str bytes, ox_onnx_tensor *items, size_t *n,
                             int depth)
 {

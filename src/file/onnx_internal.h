@@ -3,8 +3,8 @@
  * are).
  *
  * A reader fills zeroed records from one message at a time: a first walk counts the repeated
- * fields, a second one fills arrays of exactly that size. The error report travels in the reader.
- */
+ * fields, a second one fills arrays of exactly that size. The error report
+ * travels in the reader. */
 #ifndef OX_FILE_ONNX_INTERNAL_H
 #define OX_FILE_ONNX_INTERNAL_H
 #include "file/onnx.h"

@@ -1,7 +1,7 @@
 /* onnx_tensor.c - TensorProto and SparseTensorProto: dims and type are checked, and whichever way
  * the values are stored - raw bytes, typed fields, another file - they leave as row-major raw bytes
- * of exactly the right size. Raw and external bytes stay where they are unless they lie unaligned.
- */
+ * of exactly the right size. Raw and external bytes stay where they are
+ * unless they lie unaligned. */
 #include "file/onnx_internal.h"
 
 #include "base/mem.h"

@@ -1,6 +1,6 @@
 /* onnx_write.c - see onnx_write.h. Every piece of a graph is a run of finished GraphProto fields,
- * so putting a model together is concatenation behind length prefixes. Field numbers: onnx.proto.
- */
+ * so putting a model together is concatenation behind length
+ * prefixes. Field numbers: onnx.proto. */
 #include "file/onnx_write.h"
 
 #include "file/proto.h"

@@ -72,8 +72,8 @@ static ox_status bind(build *b, scope *s, ox_str name, ox_value_id v)
     return ox_map_put(&s->names, name, (uint64_t)v.i) ? OX_OK : no_memory(b);
 }
 
-/* A new value of g named after `name`; made unique when an inlined body or a subgraph repeats it.
- */
+/* A new value of g named after `name`; made unique when an inlined body or
+ * a subgraph repeats it. */
 static ox_status new_value(build *b, scope *s, ox_str name, ox_value_id *out)
 {
     ox_str full = scoped(b, s, name);

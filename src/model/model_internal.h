@@ -1,6 +1,6 @@
 /* model_internal.h - what the parts of opening an ONNX folder share: open.c (finding the files),
- * genai.c (genai_config.json), facts.c (the Hugging Face files) and ports.c (names of graph ports).
- */
+ * genai.c (genai_config.json), facts.c (the Hugging Face files) and ports.c
+ * (names of graph ports). */
 #ifndef OX_MODEL_MODEL_INTERNAL_H
 #define OX_MODEL_MODEL_INTERNAL_H
 #include "file/json.h"

@@ -406,8 +406,8 @@ static ox_status grouped_rotate(ox_op_ctx *c, const grouped *g, const heads *h, 
     return OX_OK;
 }
 
-/* present [B, N, rows, H]: past rows below each row's past length, then the new ones, zeros above.
- */
+/* present [B, N, rows, H]: past rows below each row's past length, then the
+ * new ones, zeros above. */
 static ox_status grouped_append(ox_op_ctx *c, const grouped *g, const heads *now,
                                 const ox_tensor *past, size_t batch, size_t rows, size_t i_out,
                                 ox_dtype t, heads *out)

@@ -1,6 +1,6 @@
 /* infer.c - see infer.h: walks the nodes in order, asks each operator's rule, and merges what it
- * says into the values. Small integer tensors (shapes under way) are followed element by element.
- */
+ * says into the values. Small integer tensors (shapes under way) are
+ * followed element by element. */
 #include "ops/infer.h"
 
 #include "ops/infer_internal.h"

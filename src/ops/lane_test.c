@@ -1,5 +1,5 @@
-/* lane_test.c - every code of the small float types, packing below bytes, rounding and saturation.
- */
+/* lane_test.c - every code of the small float types, packing below
+ * bytes, rounding and saturation. */
 #include "ops/lane.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
  * Tile, Trilu, depth and space, reversed sequences. Elements are opaque cells of a fixed width. */
 #include "ops/op_internal.h"
 
-/* out cell i = from[offset + sum at[k] * strides[k]] over the out shape; strides may be negative.
- */
+/* out cell i = from[offset + sum at[k] * strides[k]] over the out shape;
+ * strides may be negative. */
 static void gather_cells(char *to, const char *from, size_t width, const ox_tensor *out,
                          int64_t offset, const int64_t *strides)
 {

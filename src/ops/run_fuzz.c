@@ -1,5 +1,5 @@
-/* run_fuzz.c - any bytes as a model: read, built, inferred, folded and run on small made-up inputs.
- */
+/* run_fuzz.c - any bytes as a model: read, built, inferred, folded and run
+ * on small made-up inputs. */
 #include "ops/fold.h"
 #include "ops/infer.h"
 #include "ops/run.h"

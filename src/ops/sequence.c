@@ -217,8 +217,8 @@ ox_status ox_op_eval_optional_get(ox_op_ctx *c)
     return ox_op_out_value(c, 0, ox_rt_ref(c->in[0]));
 }
 
-/* SequenceMap: the body runs once for each item; other inputs that are sequences advance together.
- */
+/* SequenceMap: the body runs once for each item; other inputs that
+ * are sequences advance together. */
 ox_status ox_op_eval_sequence_map(ox_op_ctx *c)
 {
     const ox_attr *a = ox_node_attr(c->node, "body");

@@ -228,8 +228,8 @@ ox_status ox_op_eval_linear_attention_gate(ox_op_ctx *c)
     return OX_OK;
 }
 
-/* Root-mean-square over each trailing group of the scale's length, times scale, times silu(gate).
- */
+/* Root-mean-square over each trailing group of the scale's length,
+ * times scale, times silu(gate). */
 ox_status ox_op_eval_gated_rms_norm(ox_op_ctx *c)
 {
     const ox_tensor *x = ox_op_in(c, 0), *scale = ox_op_in(c, 1), *gate = ox_op_in(c, 2);

@@ -1,6 +1,6 @@
 /* append.c - caches spelled out: Concat(past, new keys) along the rows, and heads repeated for
- * grouped attention by Unsqueeze, Expand, Reshape. The sayings remember both; attention uses them.
- */
+ * grouped attention by Unsqueeze, Expand, Reshape. The sayings remember
+ * both; attention uses them. */
 #include "opt/opt_internal.h"
 
 enum { PAST = 5, ROWS = 7 };

@@ -12,8 +12,8 @@
 #define OX_OPT_INTERNAL_H
 #include "opt/opt.h"
 
-/* Past rows stand before a saying's own: the value is past ++ x, perhaps with every head repeated.
- */
+/* Past rows stand before a saying's own: the value is past ++ x, perhaps
+ * with every head repeated. */
 typedef struct ox_appended {
     ox_value_id past, present; /* old graph; absent = no past */
     int32_t repeat;            /* 1 = as they are */

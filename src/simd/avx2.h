@@ -2,8 +2,8 @@
  * flags, so nothing in it may have external linkage.
  *
  * `vf` is always a *virtual 16-lane* float vector (here two registers), so that a reduction runs
- * in the same order on every tier: vf_sum folds 16 -> 8 -> 4 -> 2 -> 1 (lane i with lane i+half).
- */
+ * in the same order on every tier: vf_sum folds 16 -> 8 -> 4 -> 2 -> 1 (lane
+ * i with lane i+half). */
 #ifndef OX_SIMD_AVX2_H
 #define OX_SIMD_AVX2_H
 #include <immintrin.h>

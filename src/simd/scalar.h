@@ -1,6 +1,6 @@
 /* scalar.h - the vector vocabulary in plain C: 16 lanes in an array, the same operations in the
- * same order, so that a reference row can be bit-equal to the SIMD rows. Slow; for references only.
- */
+ * same order, so that a reference row can be bit-equal to the SIMD rows.
+ * Slow; for references only. */
 #ifndef OX_SIMD_SCALAR_H
 #define OX_SIMD_SCALAR_H
 #include <math.h>

@@ -7,8 +7,8 @@
  * string unchanged. Lists and dicts may be changed by templates (append, pop), which some need.
  * docs/templates.md lists what is there and how to add a filter.
  *
- * A template never reads files, the clock or the environment: whatever it may see is in the input.
- */
+ * A template never reads files, the clock or the environment: whatever it may see
+ * is in the input. */
 #ifndef OX_TEXT_TEMPLATE_H
 #define OX_TEXT_TEMPLATE_H
 #include "base/json.h"

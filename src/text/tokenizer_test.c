@@ -277,8 +277,8 @@ static void config_names_special_tokens_and_wraps(void **state)
     ox_vec_deinit(&ids);
 }
 
-/* Every name that GGUF files give their splitting leads to patterns that compile and lose nothing.
- */
+/* Every name that GGUF files give their splitting leads to patterns that
+ * compile and lose nothing. */
 static void named_splits_of_gguf_files_work(void **state)
 {
     static const char *const names[] = {

@@ -1,5 +1,6 @@
-/* same_bits.c - the logits of a session, bit for bit, whoever shares the step and however its cache came to be.
- * Built and run by test_library.py against the installed library.  usage: same_bits MODEL NUMERICS KV
+/* same_bits.c - the logits of a session, bit for bit, whoever shares the step and however its cache
+ * came to be. Built and run by test_library.py against the installed library.  usage: same_bits
+ * MODEL NUMERICS KV
  *
  * The oracle is a session that got its tokens one prompt at a time and alone. */
 #include <oxgen/oxgen.h>

@@ -1,6 +1,6 @@
 /* Every row against the reference (error relative to |x|: near the zero of an activation its value
- * is the difference of larger numbers), on odd sizes, in place; tiers against each other bitwise.
- */
+ * is the difference of larger numbers), on odd sizes, in place; tiers
+ * against each other bitwise. */
 #include "kernel/act/act.h"
 #include "tests/ktest/ktest.h"
 

@@ -1,5 +1,5 @@
-/* The vector body; an ISA file includes its simd header, defines CONVERT_NAME, then includes this.
- */
+/* The vector body; an ISA file includes its simd header, defines
+ * CONVERT_NAME, then includes this. */
 #include "kernel/convert_half/convert_half.h"
 
 #define CONVERT(name, from, to, load, load_n, store, store_n)                                      \

@@ -1,5 +1,5 @@
-/* Every 16-bit pattern to float32, and back from float32 patterns around every rounding boundary.
- */
+/* Every 16-bit pattern to float32, and back from float32 patterns
+ * around every rounding boundary. */
 #include "kernel/convert_half/convert_half.h"
 #include "tests/ktest/ktest.h"
 

@@ -1,5 +1,5 @@
-/* The only row: reading a row of any format is the weight's own business, and a step gathers few.
- */
+/* The only row: reading a row of any format is the weight's own business, and
+ * a step gathers few. */
 #include "kernel/embed/embed.h"
 
 void ox_embed_ref(const ox_embed_args *a, size_t begin, size_t end)

@@ -15,8 +15,8 @@
 enum { OX_KV_PAGE = 64, OX_KV_LANES = 16 };
 
 /* Row r of the step belongs to sequence seq[r], whose page p is tables[seq[r]][p], and sits at the
- * absolute position pos[r] (negative: the row is idle; nothing is stored, attention gives zeros).
- */
+ * absolute position pos[r] (negative: the row is idle; nothing is
+ * stored, attention gives zeros). */
 typedef struct ox_kv_view {
     void *const *const *tables; /* borrowed; pages aligned to 64 bytes */
     const int32_t *seq;         /* [rows], NULL = all rows belong to sequence 0 */

@@ -109,8 +109,9 @@ typedef void tile_fn(const call *a);
 #define MM_ALL(m)                                                                                  \
     MM_ONE(m, 1, 1, KIND_F32)                                                                      \
     MM_ONE(m, wide, MM_WIDE(m), KIND_F32)                                                          \
-    MM_ONE(m, 1, 1, KIND_F16) MM_ONE(m, wide, MM_WIDE(m), KIND_F16) MM_ONE(m, 1, 1, KIND_BF16)     \
-        MM_ONE(m, wide, MM_WIDE(m), KIND_BF16) MM_MORE(m)
+    MM_ONE(m, 1, 1, KIND_F16)                                                                      \
+    MM_ONE(m, wide, MM_WIDE(m), KIND_F16)                                                          \
+    MM_ONE(m, 1, 1, KIND_BF16) MM_ONE(m, wide, MM_WIDE(m), KIND_BF16) MM_MORE(m)
 #define MM_FEW(m)                                                                                  \
     {{tile_##m##_1_KIND_F32, tile_##m##_wide_KIND_F32},                                            \
      {tile_##m##_1_KIND_F16, tile_##m##_wide_KIND_F16},                                            \

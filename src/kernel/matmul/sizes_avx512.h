@@ -1,5 +1,5 @@
-/* sizes_avx512.h - register tiles for 32 registers of 16 lanes: 24 sums, 3 weights, 1 activation.
- */
+/* sizes_avx512.h - register tiles for 32 registers of 16 lanes: 24 sums,
+ * 3 weights, 1 activation. */
 #define MM_ROWS 8
 #define MM_TILES 3
 #define MM_WIDE(m) ((m) == 1 ? 8 : (m) <= 4 ? 4 : 3)

@@ -1,6 +1,6 @@
 /* Every row against a sum in double over the weights as they were given (so that a fault of the
- * packing shows), for all storage forms; then bit for bit: row by row, tile by tile, other tiers.
- */
+ * packing shows), for all storage forms; then bit for bit: row by row, tile
+ * by tile, other tiers. */
 #include "kernel/matmul/matmul.h"
 
 #include "tensor/half.h"

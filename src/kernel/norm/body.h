@@ -1,6 +1,6 @@
 /* The vector body, written once in the simd/ vocabulary. An ISA file includes its simd header,
- * defines NORM_NAME, then includes this. Sums run in 16 virtual lanes, so tiers agree bit for bit.
- */
+ * defines NORM_NAME, then includes this. Sums run in 16 virtual lanes, so tiers
+ * agree bit for bit. */
 #include "kernel/norm/norm.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Four streams of 32-byte loads; then chains of vpmaddubsw + vpmaddwd + vpaddd, the AVX2 product.
- */
+/* Four streams of 32-byte loads; then chains of vpmaddubsw + vpmaddwd +
+ * vpaddd, the AVX2 product. */
 #include "kernel/probe/probe.h"
 
 #include <immintrin.h>

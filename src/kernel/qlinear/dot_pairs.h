@@ -1,7 +1,7 @@
 /* dot_pairs.h - for tiers without a byte dot product: products of unsigned and signed bytes in
  * pairs, which saturate at 16 bits. 4-bit codes: a block of 32 stays within 16*15*127 = 30480, so
- * sums are kept in 16 bits to its end. 8-bit codes: split at bit 7 (2*127*127 and 2*128*127 fit).
- */
+ * sums are kept in 16 bits to its end. 8-bit codes: split at bit 7
+ * (2*127*127 and 2*128*127 fit). */
 enum { DOT_NEEDS_BITS = 1 };
 #define LARGE_KINDS LARGE_ANY
 

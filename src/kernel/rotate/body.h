@@ -1,5 +1,5 @@
-/* The vector body; an ISA file includes its simd header, defines ROTATE_NAME, then includes this.
- */
+/* The vector body; an ISA file includes its simd header, defines
+ * ROTATE_NAME, then includes this. */
 #include "kernel/rotate/rotate.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* normalize.c - the normalizers, one function a kind; each rewrites one piece of text as a whole.
- */
+/* normalize.c - the normalizers, one function a kind; each rewrites one piece of
+ * text as a whole. */
 #include "text/tok/tok_internal.h"
 #include "text/unicode.h"
 

@@ -3,8 +3,8 @@
  * A tokenizer is: added tokens, normalizers, pre-tokenizers, a model, ids around the text,
  * decoders. Lists nested in the file ("Sequence") are flattened. Every kind is a row of
  * normalizers.def, pretokenizers.def, models.def, processors.def or decoders.def: a function that
- * reads the options and one that runs. Everything here is built by open.c and constant afterwards.
- */
+ * reads the options and one that runs. Everything here is built by
+ * open.c and constant afterwards. */
 #ifndef OX_TEXT_TOK_INTERNAL_H
 #define OX_TEXT_TOK_INTERNAL_H
 #include "base/arena.h"

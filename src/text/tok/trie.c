@@ -1,6 +1,6 @@
 /* trie.c - an edge is (node, byte) -> node. The table is at most half full. Node numbers are given
- * in order of insertion, so a file can hardly aim at a long probe; puts are bounded all the same.
- */
+ * in order of insertion, so a file can hardly aim at a long probe; puts are
+ * bounded all the same. */
 #include "text/tok/trie.h"
 
 enum { MAX_NODES = 1 << 24, MAX_PROBES = 512 };
