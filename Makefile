@@ -33,9 +33,12 @@ quick: all
 ## ktest: kernels against their references; FAMILY=name restricts
 ktest: all
 	@$(BUILD)/tests/ktest $(FAMILY)
-## check: layers, symbols, sizes, names
+## check: layers, symbols, sizes, names, formatting
 check: all
-	@tools/check-layers && tools/check-symbols $(BUILD)/liboxgen.a && tools/check-style && echo "check: ok"
+	@tools/check-layers && tools/check-symbols $(BUILD)/liboxgen.a && tools/check-style && tools/check-format && echo "check: ok"
+## tidy: clang-tidy at zero, kernels' instruction-set files left out; results are kept by content
+tidy: all
+	@tools/tidy $(BUILD)
 ## asan: unit tests under address and undefined-behaviour sanitizers
 asan:
 	@$(MAKE) BUILD=build/asan all-asan
