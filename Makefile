@@ -78,10 +78,15 @@ fuzz:
 	@nice build/fuzz/tests/fuzz.$(TARGET) -max_total_time=$(SECONDS) -max_len=65536 -timeout=10 -rss_limit_mb=2048 \
 	  -print_final_stats=1 -artifact_prefix=build/fuzz/found/$(TARGET)- build/fuzz/corpus/$(TARGET) tests/fuzz/$(TARGET)
 
+## figures: measure every number that README and docs quote (LLAMA_BENCH=path pairs with llama-bench; PARTS="speed load ..."; REPEAT=5)
+REPEAT ?= 5
+figures: all
+	@tools/figures --oxgen $(BUILD)/oxgen -r $(REPEAT) $(if $(MODEL),--model $(MODEL)) $(PARTS)
+
 ## clean: remove build output
 clean:
 	@rm -rf build
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  %-12s %s\n", $$1, $$2 }'
-.PHONY: all app demo test test-all test-packages quick ktest check asan all-asan node-tests fuzz clean help
+.PHONY: figures all app demo test test-all test-packages quick ktest check asan all-asan node-tests fuzz clean help
