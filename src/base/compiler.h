@@ -13,6 +13,15 @@
 #define OX_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define OX_FALLTHROUGH __attribute__((fallthrough))
 
+/* Before a loop whose arrays must become registers. Nothing under sanitizers, which would take
+ * minutes to instrument the copies. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OX_UNROLL(n)
+#else
+#define OX_PRAGMA_(text) _Pragma(#text)
+#define OX_UNROLL(n) OX_PRAGMA_(GCC unroll n)
+#endif
+
 #if defined(__x86_64__)
 #define OX_ARCH_X86 1
 #else

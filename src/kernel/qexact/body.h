@@ -61,37 +61,37 @@ OX_INLINE void direct_rows(const ox_qexact_args *a, const uint8_t *rec, size_t r
     const code_table table = code_table_of(middle);
     qf acc[DIRECT_ROWS][REGS];
     float tail[DIRECT_ROWS][32];
-#pragma GCC unroll 8
+    OX_UNROLL(8)
     for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
+        OX_UNROLL(4)
         for (int v = 0; v < NV; v++)
             acc[r][v] = qf_zero();
     for (size_t b = 0; b < p->blocks; b++, rec += p->record) {
         if (!v0) prefetch(rec, p->record);
         const float *x[DIRECT_ROWS];
         float sum[DIRECT_ROWS];
-#pragma GCC unroll 8
+        OX_UNROLL(8)
         for (int r = 0; r < R; r++) {
             x[r] = block_x(a->xf + (r0 + (size_t)r) * a->ldx, p->k, b * block, block, tail[r]);
             sum[r] = zero == OX_ZERO_MIDDLE ? 0.0f : sum_of(x[r], block);
         }
         qf even[DIRECT_ROWS][REGS], odd[DIRECT_ROWS][REGS];
-#pragma GCC unroll 8
+        OX_UNROLL(8)
         for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
+            OX_UNROLL(4)
             for (int v = 0; v < NV; v++)
                 even[r][v] = odd[r][v] = qf_zero();
         for (size_t j = 0; j < block / (size_t)per; j++) {
             qi w[REGS];
-#pragma GCC unroll 4
+            OX_UNROLL(4)
             for (int v = 0; v < NV; v++)
                 w[v] = qi_load(rec + codes_offset(v0 + v, block * (size_t)bits * 2) + 64 * j);
-#pragma GCC unroll 8
+            OX_UNROLL(8)
             for (int i = 0; i < per; i++)
-#pragma GCC unroll 4
+                OX_UNROLL(4)
                 for (int v = 0; v < NV; v++) {
                     const qf q = code_float(w[v], i, bits, middle, table);
-#pragma GCC unroll 8
+                    OX_UNROLL(8)
                     for (int r = 0; r < R; r++) {
                         qf *s = i % 2 ? &odd[r][v] : &even[r][v];
                         *s = qf_fma(q, qf_set1(x[r][j * (size_t)per + (size_t)i]), *s);
@@ -99,19 +99,19 @@ OX_INLINE void direct_rows(const ox_qexact_args *a, const uint8_t *rec, size_t r
                 }
         }
         const uint8_t *at = rec + (size_t)COLS * block * (size_t)bits / 8;
-#pragma GCC unroll 4
+        OX_UNROLL(4)
         for (int v = 0; v < NV; v++) {
             const qf scale = load_floats(at, v0 + v, f16),
                      extra = load_extra(at, v0 + v, f16, zero);
-#pragma GCC unroll 8
+            OX_UNROLL(8)
             for (int r = 0; r < R; r++)
                 acc[r][v] =
                     scale_block(even[r][v], odd[r][v], scale, extra, sum[r], acc[r][v], zero);
         }
     }
-#pragma GCC unroll 8
+    OX_UNROLL(8)
     for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
+        OX_UNROLL(4)
         for (int v = 0; v < NV; v++)
             qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
 }
@@ -156,7 +156,7 @@ OX_INLINE void unpack_floats(const ox_qpack *p, const uint8_t *rec, size_t n_blo
             qf_store(out->extra[b] + v * QW, load_extra(at, v, p->code.scale_f16, zero));
             for (size_t j = 0; j < block / (size_t)per; j++) {
                 const qi w = qi_load(rec + codes_offset(v, block * (size_t)bits * 2) + 64 * j);
-#pragma GCC unroll 8
+                OX_UNROLL(8)
                 for (int i = 0; i < per; i++)
                     qf_store(out->q[b * block + j * (size_t)per + (size_t)i] + v * QW,
                              code_float(w, i, bits, middle, table));
@@ -172,45 +172,45 @@ OX_INLINE void panel_rows(const ox_qexact_args *a, const float_panel *p, size_t 
     const size_t block = (size_t)a->w->code.block;
     float tail[PANEL_ROWS][32];
     qf acc[PANEL_ROWS][PANEL_REGS];
-#pragma GCC unroll 8
+    OX_UNROLL(8)
     for (int r = 0; r < R; r++)
-#pragma GCC unroll 2
+        OX_UNROLL(2)
         for (int v = 0; v < PANEL_REGS; v++)
             acc[r][v] = b0 ? qf_load(c + r * COLS + (v0 + v) * QW) : qf_zero();
     for (size_t b = 0; b < n_blocks; b++) {
         const float *x[PANEL_ROWS];
         qf s[2][PANEL_ROWS][PANEL_REGS];
-#pragma GCC unroll 8
+        OX_UNROLL(8)
         for (int r = 0; r < R; r++) {
             x[r] = block_x(a->xf + (r0 + (size_t)r) * a->ldx, a->w->k, (b0 + b) * block, block,
                            tail[r]);
-#pragma GCC unroll 2
+            OX_UNROLL(2)
             for (int v = 0; v < PANEL_REGS; v++)
                 s[0][r][v] = s[1][r][v] = qf_zero();
         }
         const float(*q)[COLS] = p->q + b * block;
         for (size_t k = 0; k < block; k += 2)
-#pragma GCC unroll 2
+            OX_UNROLL(2)
             for (size_t i = 0; i < 2; i++)
-#pragma GCC unroll 8
+                OX_UNROLL(8)
                 for (int r = 0; r < R; r++)
-#pragma GCC unroll 2
+                    OX_UNROLL(2)
                     for (int v = 0; v < PANEL_REGS; v++)
                         s[i][r][v] = qf_fma(qf_load(q[k + i] + (v0 + v) * QW), qf_set1(x[r][k + i]),
                                             s[i][r][v]);
-#pragma GCC unroll 8
+        OX_UNROLL(8)
         for (int r = 0; r < R; r++) {
             const float sum = zero == OX_ZERO_MIDDLE ? 0.0f : sum_of(x[r], block);
-#pragma GCC unroll 2
+            OX_UNROLL(2)
             for (int v = 0; v < PANEL_REGS; v++)
                 acc[r][v] =
                     scale_block(s[0][r][v], s[1][r][v], qf_load(p->scales[b] + (v0 + v) * QW),
                                 qf_load(p->extra[b] + (v0 + v) * QW), sum, acc[r][v], zero);
         }
     }
-#pragma GCC unroll 8
+    OX_UNROLL(8)
     for (int r = 0; r < R; r++)
-#pragma GCC unroll 2
+        OX_UNROLL(2)
         for (int v = 0; v < PANEL_REGS; v++)
             qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
 }

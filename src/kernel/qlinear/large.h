@@ -90,7 +90,7 @@ OX_INLINE void large_scale(const block_view *k, const qi *dot, qf *acc, const in
                            const int NV, const int bits, const int zero)
 {
     const qf sx = qf_set1(k->m->scales[r][k->b]);
-#pragma GCC unroll 4
+    OX_UNROLL(4)
     for (int v = 0; v < NV; v++) {
         const qi d = dot_end(dot[v], zero_init(k->m->words[r][k->b], k->zeros[v], zero), bits);
         const qf s = qf_mul(qf_load(k->p->scales[k->b] + (v0 + v) * QW), sx);
@@ -112,49 +112,49 @@ OX_INLINE void large_rows(const large_job *j, const strip_meta *m, const int8_t 
     const size_t ld = j->a->x->ld, n_blocks = j->n_blocks;
     const bool minima = j->a->w->code.zero == OX_ZERO_MIN;
     qf acc[LARGE_ROWS][LARGE_REGS];
-#pragma GCC unroll 8
+    OX_UNROLL(8)
     for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
+        OX_UNROLL(4)
         for (int v = 0; v < NV; v++)
             acc[r][v] = j->b0 ? qf_load(c + r * COLS + (v0 + v) * QW) : qf_zero();
     const uint8_t(*codes)[COLS * 4] = p->codes;
     for (size_t b = 0; b < n_blocks; b++, codes += steps, x += 4 * steps) {
         qi dot[LARGE_ROWS][LARGE_REGS];
         block_view k = {.p = p, .m = m, .b = b, .minima = minima};
-#pragma GCC unroll 8
+        OX_UNROLL(8)
         for (int r = 0; r < R; r++)
             _mm_prefetch((const char *)((uintptr_t)x + (size_t)(R + r) * ld), _MM_HINT_T0);
-#pragma GCC unroll 4
+        OX_UNROLL(4)
         for (int v = 0; v < NV; v++)
             k.zeros[v] = minima ? qi_zero() : qi_load(p->extra[b] + (v0 + v) * QW);
-#pragma GCC unroll 8
+        OX_UNROLL(8)
         for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
+            OX_UNROLL(4)
             for (int v = 0; v < NV; v++)
                 dot[r][v] = dot_begin(zero_init(m->words[r][b], k.zeros[v], zero));
-#pragma GCC unroll 8
+        OX_UNROLL(8)
         for (size_t s = 0; s < steps; s++) {
             qi w[LARGE_REGS];
-#pragma GCC unroll 4
+            OX_UNROLL(4)
             for (int v = 0; v < NV; v++)
                 w[v] = qi_load(codes[s] + (v0 + v) * QW * 4);
-#pragma GCC unroll 8
+            OX_UNROLL(8)
             for (int r = 0; r < R; r++) {
                 const qi xr = qi_set1(x_word(x + (size_t)r * ld, s));
-#pragma GCC unroll 4
+                OX_UNROLL(4)
                 for (int v = 0; v < NV; v++)
                     dot[r][v] = dot_step(dot[r][v], w[v], xr, bits);
                 if (s + 1 == steps && r >= LAG)
                     large_scale(&k, dot[r - LAG], acc[r - LAG], r - LAG, v0, NV, bits, zero);
             }
         }
-#pragma GCC unroll 8
+        OX_UNROLL(8)
         for (int r = R > LAG ? R - LAG : 0; r < R; r++)
             large_scale(&k, dot[r], acc[r], r, v0, NV, bits, zero);
     }
-#pragma GCC unroll 8
+    OX_UNROLL(8)
     for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
+        OX_UNROLL(4)
         for (int v = 0; v < NV; v++)
             qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
 }

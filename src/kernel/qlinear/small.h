@@ -10,25 +10,25 @@ OX_INLINE void small_dots(qi (*dot)[REGS], const uint8_t *rec, const int8_t *x, 
                           const size_t block)
 {
     const size_t group = block * (size_t)bits * 2;
-#pragma GCC unroll 8
+    OX_UNROLL(8)
     for (size_t j = 0; j < block * (size_t)bits / 32; j++) {
         qi low[REGS], high[REGS];
-#pragma GCC unroll 4
+        OX_UNROLL(4)
         for (int v = 0; v < NV; v++) {
             const qi w = qi_load(rec + codes_offset(v0 + v, group) + 64 * j);
             low[v] = bits == 4 ? qi_low4(w) : w;
             high[v] = qi_high4(w);
         }
-#pragma GCC unroll 8
+        OX_UNROLL(8)
         for (int r = 0; r < R; r++) {
             const int8_t *xr = x + (size_t)r * ld;
             const qi x0 = qi_set1(x_word(xr, bits == 4 ? 2 * j : j));
-#pragma GCC unroll 4
+            OX_UNROLL(4)
             for (int v = 0; v < NV; v++)
                 dot[r][v] = dot_step(dot[r][v], low[v], x0, bits);
             if (bits == 8) continue;
             const qi x1 = qi_set1(x_word(xr, 2 * j + 1));
-#pragma GCC unroll 4
+            OX_UNROLL(4)
             for (int v = 0; v < NV; v++)
                 dot[r][v] = dot_step(dot[r][v], high[v], x1, bits);
         }
@@ -50,16 +50,16 @@ OX_INLINE void small_rows(const ox_qlinear_args *a, const uint8_t *rec, size_t r
     const uint8_t *scales = (const uint8_t *)ox_qact_scales(a->x, r0);
     const uint8_t *sums = (const uint8_t *)ox_qact_sums(a->x, r0);
     qf acc[SMALL_ROWS][REGS];
-#pragma GCC unroll 8
+    OX_UNROLL(8)
     for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
+        OX_UNROLL(4)
         for (int v = 0; v < NV; v++)
             acc[r][v] = qf_zero();
     for (size_t b = 0; b < p->blocks; b++, rec += p->record, x += block, scales += 4, sums += 4) {
         if (!v0) prefetch(rec, p->record);
         float sx[SMALL_ROWS], sxq[SMALL_ROWS];
         int32_t word[SMALL_ROWS];
-#pragma GCC unroll 8
+        OX_UNROLL(8)
         for (int r = 0; r < R; r++) {
             int32_t sum;
             memcpy(&sx[r], scales + (size_t)r * ld, 4);
@@ -69,32 +69,32 @@ OX_INLINE void small_rows(const ox_qlinear_args *a, const uint8_t *rec, size_t r
         }
         const uint8_t *at = rec + meta;
         qi dot[SMALL_ROWS][REGS], zeros[REGS];
-#pragma GCC unroll 4
+        OX_UNROLL(4)
         for (int v = 0; v < NV; v++) {
             zeros[v] = load_zeros(&p->code, at + floats, v0 + v);
-#pragma GCC unroll 8
+            OX_UNROLL(8)
             for (int r = 0; r < R; r++)
                 dot[r][v] = dot_begin(zero_init(word[r], zeros[v], ANY_ZERO));
         }
         small_dots(dot, rec, x, ld, R, v0, NV, bits, block);
-#pragma GCC unroll 4
+        OX_UNROLL(4)
         for (int v = 0; v < NV; v++) {
             const qf sw = load_floats(at, v0 + v, f16);
-#pragma GCC unroll 8
+            OX_UNROLL(8)
             for (int r = 0; r < R; r++) {
                 const qi d = dot_end(dot[r][v], zero_init(word[r], zeros[v], ANY_ZERO), bits);
                 acc[r][v] = qf_fma(qf_of_int(d), qf_mul(sw, qf_set1(sx[r])), acc[r][v]);
             }
             if (!minima) continue;
             const qf mw = load_floats(at + floats, v0 + v, f16);
-#pragma GCC unroll 8
+            OX_UNROLL(8)
             for (int r = 0; r < R; r++)
                 acc[r][v] = qf_fma(mw, qf_set1(sxq[r]), acc[r][v]);
         }
     }
-#pragma GCC unroll 8
+    OX_UNROLL(8)
     for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
+        OX_UNROLL(4)
         for (int v = 0; v < NV; v++)
             qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
 }
