@@ -51,7 +51,7 @@ static double glu(const moe *m, double g, double l)
 
 static unsigned code_at(const uint8_t *p, size_t i, size_t bits)
 {
-    return p[i * bits / 8] >> i * bits % 8 & ((1u << bits) - 1);
+    return (uint32_t)p[i * bits / 8] >> i * bits % 8 & ((1u << bits) - 1);
 }
 
 static double weight_at(const matrix *x, size_t e, size_t r, size_t c)
