@@ -185,6 +185,13 @@ static ox_status read_replace(ox_tokenizer *tok, ox_normalizer *n, const ox_json
     return ox_tok_copy(tok, n->content, &n->content, err);
 }
 
+/* What one step may make of a text: more is a file that wants the machine's memory. */
+static size_t most_bytes(ox_str in)
+{
+    const size_t most = (in.n < OX_TOK_MAX_BYTES / 64 ? in.n * 64 : OX_TOK_MAX_BYTES) + (1 << 20);
+    return most < OX_TOK_MAX_BYTES ? most : OX_TOK_MAX_BYTES;
+}
+
 /* All matches give way to the literal content. */
 static ox_status run_replace(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out)
 {
@@ -204,7 +211,7 @@ static ox_status run_replace(const ox_normalizer *n, ox_tok_work *w, ox_str in, 
         ox_buf_put(out, in.p + done, begin - done);
         ox_buf_put_str(out, n->content);
         done = end;
-        if (out->n > OX_TOK_MAX_BYTES) break;
+        if (out->n > most_bytes(in)) break;
     }
     if (done < in.n) ox_buf_put(out, in.p + done, in.n - done);
     return OX_OK;
@@ -280,9 +287,9 @@ ox_status ox_tok_normalize(ox_tok_work *w, ox_str text, ox_str *out)
         ox_buf_clear(to);
         OX_TRY(n->kind->run(n, w, text, to));
         if (to->failed) return ox_tok_no_memory(w);
-        if (to->n > OX_TOK_MAX_BYTES)
-            return OX_FAIL(w->err, OX_LIMIT, "normalizer %s makes the text longer than %d bytes",
-                           n->kind->name, (int)OX_TOK_MAX_BYTES);
+        if (to->n > most_bytes(text))
+            return OX_FAIL(w->err, OX_LIMIT, "normalizer %s makes %zu bytes longer than %zu",
+                           n->kind->name, text.n, most_bytes(text));
         text = ox_buf_view(to);
         turn ^= 1;
     }
