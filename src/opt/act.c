@@ -57,7 +57,7 @@ ox_status ox_opt_act_one(ox_opt *o, const ox_node *n)
     if (!act_of(n, &act)) return ox_opt_refuse(o, "an activation with this factor is not known");
     if (ox_node_has(n, 1)) {
         const ox_weight *bias;
-        OX_TRY(ox_opt_vector(o, n->inputs[1], &bias));
+        OX_TRY(ox_opt_vector(o, ox_node_in(n, 1), &bias));
         if (!bias) return ox_opt_refuse(o, "its bias is not a constant vector");
         OX_TRY(ox_opt_with_bias(o, n, "/bias", bias, x, &biased));
         if (!ox_value_is(biased.v)) return ox_opt_refuse(o, "its operand cannot take the bias");

@@ -74,11 +74,11 @@ static void gather_factors(const ox_opt *o, ox_value_id v, int depth, factors *f
     }
     const ox_node *n = ox_opt_producer(o, v);
     if (depth < 3 && ox_node_is(n, "Mul") && n->n_inputs == 2) {
-        gather_factors(o, n->inputs[0], depth + 1, f);
-        gather_factors(o, n->inputs[1], depth + 1, f);
+        gather_factors(o, ox_node_in(n, 0), depth + 1, f);
+        gather_factors(o, ox_node_in(n, 1), depth + 1, f);
     } else if (depth < 3 && ox_node_is(n, "Div") && ox_opt_scalar(o, ox_node_in(n, 1), &c)) {
         f->constant /= c;
-        gather_factors(o, n->inputs[0], depth + 1, f);
+        gather_factors(o, ox_node_in(n, 0), depth + 1, f);
     } else if (f->n < FACTORS_MAX) {
         f->v[f->n++] = ox_opt_bare(o, v);
     } else {
@@ -93,9 +93,9 @@ static const ox_node *one_plus(const ox_opt *o, ox_value_id v)
     float one;
     if (!ox_node_is(n, "Add") || n->n_inputs != 2) return NULL;
     for (uint32_t i = 0; i < 2; i++) {
-        const ox_node *f = ox_opt_producer(o, n->inputs[i]);
+        const ox_node *f = ox_opt_producer(o, ox_node_in(n, i));
         if ((ox_node_is(f, "Erf") || ox_node_is(f, "Tanh")) &&
-            ox_opt_scalar(o, n->inputs[1 - i], &one) && one == 1.0f)
+            ox_opt_scalar(o, ox_node_in(n, 1 - i), &one) && one == 1.0f)
             return f;
     }
     return NULL;
@@ -112,7 +112,7 @@ static bool is_cube(const ox_opt *o, ox_value_id v, ox_value_id x)
     if (f.n != 1) return false;
     const ox_node *p = ox_opt_producer(o, f.v[0]);
     return ox_node_is(p, "Pow") && ox_opt_scalar(o, ox_node_in(p, 1), &three) && three == 3.0f &&
-           ox_opt_bare(o, p->inputs[0]).i == x.i;
+           ox_opt_bare(o, ox_node_in(p, 0)).i == x.i;
 }
 
 /* v = 0.79788 * (x + 0.044715 x^3). */
@@ -124,7 +124,8 @@ static bool is_tanh_operand(const ox_opt *o, ox_value_id v, ox_value_id x)
     const ox_node *n = ox_opt_producer(o, f.v[0]);
     if (!ox_node_is(n, "Add") || n->n_inputs != 2) return false;
     for (uint32_t i = 0; i < 2; i++)
-        if (ox_opt_bare(o, n->inputs[i]).i == x.i && is_cube(o, n->inputs[1 - i], x)) return true;
+        if (ox_opt_bare(o, ox_node_in(n, i)).i == x.i && is_cube(o, ox_node_in(n, 1 - i), x))
+            return true;
     return false;
 }
 
@@ -140,10 +141,10 @@ ox_status ox_opt_act_gelu(ox_opt *o, const ox_node *n)
         if (!curve || !ox_value_is(x.v)) continue;
         if (ox_node_is(curve, "Erf")) {
             factors u = {.constant = 1.0f};
-            gather_factors(o, curve->inputs[0], 0, &u);
+            gather_factors(o, ox_node_in(curve, 0), 0, &u);
             if (u.n == 1 && u.v[0].i == f.v[1 - i].i && near(u.constant, 0.70710678f))
                 return ox_opt_act_say(o, n, OX_ACT_GELU, x);
-        } else if (is_tanh_operand(o, curve->inputs[0], f.v[1 - i])) {
+        } else if (is_tanh_operand(o, ox_node_in(curve, 0), f.v[1 - i])) {
             return ox_opt_act_say(o, n, OX_ACT_GELU_TANH, x);
         }
     }

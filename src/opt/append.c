@@ -19,11 +19,11 @@ ox_status ox_opt_append(ox_opt *o, const ox_node *n)
 {
     const int64_t axis = ox_node_int(n, "axis", 0);
     if (n->n_inputs != 2 || !ox_node_wants(n, 0) || (axis != 2 && axis != -2)) return OX_OK;
-    const ox_value_id past = ox_opt_bare(o, n->inputs[0]);
-    const ox_saying x = ox_opt_said(o, n->inputs[1]);
+    const ox_value_id past = ox_opt_bare(o, ox_node_in(n, 0));
+    const ox_saying x = ox_opt_said(o, ox_node_in(n, 1));
     if (!ox_value_is(past) || ox_graph_value(o->old, past)->kind != OX_VALUE_INPUT) return OX_OK;
     if (!ox_value_is(x.v)) {
-        o->now.blame = n->inputs[1];
+        o->now.blame = ox_node_in(n, 1);
         return OX_OK;
     }
     if (!x.heads_first) return ox_opt_refuse(o, "it appends to a cache in another layout");

@@ -248,13 +248,13 @@ ox_status ox_opt_dequantized(ox_opt *o, const ox_node *n, bool by_column, const 
     if (!q.is_signed && x->dtype != OX_DTYPE_U8 && x->dtype != OX_DTYPE_U4 &&
         x->dtype != OX_DTYPE_U2)
         return OX_OK;
-    q.name = flat_name(o, n->inputs[0]);
+    q.name = flat_name(o, ox_node_in(n, 0));
     q.codes = x->data;
     q.rows = x->dims[by_column ? 1 : 0];
     q.cols = x->dims[by_column ? 0 : 1];
     if (!is_scale_type(q.scales->dtype) || !dequantize_layout(n, x, &q)) return OX_OK;
     if (ox_node_has(n, 2)) {
-        q.zeros = flat_constant(o, n->inputs[2]);
+        q.zeros = flat_constant(o, ox_node_in(n, 2));
         if (!q.zeros || q.zeros->dtype != x->dtype || !ox_tensor_count(q.zeros, &n_zeros) ||
             !ox_tensor_count(q.scales, &n_scales) || n_zeros != n_scales)
             return OX_OK;
@@ -300,13 +300,13 @@ ox_status ox_opt_gathered_blocks(ox_opt *o, const ox_node *n, const ox_weight **
                                  .block = (int32_t)block};
         return ox_opt_nbits(o, &b, out);
     }
-    q.name = flat_name(o, n->inputs[0]);
+    q.name = flat_name(o, ox_node_in(n, 0));
     q.codes = x->data;
     q.scale_row = s.blocks;
     q.scale_col = 1;
     q.zeros_by_row = q.middle;
     if (ox_node_has(n, 3)) {
-        q.zeros = flat_constant(o, n->inputs[3]);
+        q.zeros = flat_constant(o, ox_node_in(n, 3));
         if (!q.zeros || q.zeros->dtype != x->dtype ||
             (q.middle ? !has_bytes(q.zeros, s.zero_row * (size_t)q.rows)
                       : !ox_tensor_count(q.zeros, &count) || count != n_scales))

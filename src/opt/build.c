@@ -108,9 +108,9 @@ const ox_term *ox_opt_term_of(const ox_opt *o, ox_saying s, ox_saying *in)
     const ox_value *v = ox_graph_value(o->g, s.v);
     if (v->kind != OX_VALUE_NODE || v->producer.i < 0) return NULL;
     const ox_node *n = ox_graph_node(o->g, v->producer);
-    const ox_value *x = ox_graph_value(o->g, n->inputs[0]);
+    const ox_value *x = ox_graph_value(o->g, ox_node_in(n, 0));
     const int32_t width = x->rank >= 2 ? (int32_t)x->dims[x->rank - 1] : 1;
-    *in = (ox_saying){.v = n->inputs[0], .width = width, .last = width, .last_row = s.last_row};
+    *in = (ox_saying){.v = ox_node_in(n, 0), .width = width, .last = width, .last_row = s.last_row};
     if (width == s.width) {
         in->last = s.last;
         in->heads_first = s.heads_first;

@@ -11,7 +11,7 @@ static bool is_ids(const ox_opt *o, ox_value_id v)
         if (!n || !ox_node_has(n, 0)) return false;
         if (!ox_node_is(n, "Cast") && !ox_node_is(n, "Identity") && !ox_node_is(n, "Reshape"))
             return false;
-        v = n->inputs[0];
+        v = ox_node_in(n, 0);
     }
     return false;
 }

@@ -30,9 +30,9 @@ static ox_status normalise(ox_opt *o, const ox_node *n, ox_opt_attend *a)
 {
     const float epsilon = ox_node_float(n, "qk_norm_epsilon", 1e-6f);
     if (ox_node_has(n, Q_NORM))
-        OX_TRY(ox_opt_head_norm(o, n, "/q_norm", n->inputs[Q_NORM], epsilon, &a->q));
+        OX_TRY(ox_opt_head_norm(o, n, "/q_norm", ox_node_in(n, Q_NORM), epsilon, &a->q));
     if (ox_node_has(n, K_NORM))
-        OX_TRY(ox_opt_head_norm(o, n, "/k_norm", n->inputs[K_NORM], epsilon, &a->k));
+        OX_TRY(ox_opt_head_norm(o, n, "/k_norm", ox_node_in(n, K_NORM), epsilon, &a->k));
     return OX_OK;
 }
 
@@ -41,10 +41,10 @@ static ox_status turn(ox_opt *o, const ox_node *n, ox_opt_attend *a, bool *ok)
     const ox_rotary *r;
     *ok = !ox_node_int(n, "do_rotary", 0) || !ox_node_has(n, COS);
     if (*ok) return OX_OK;
-    if (ox_node_has(n, POSITIONS) && !ox_opt_plain_positions(o, n->inputs[POSITIONS]))
+    if (ox_node_has(n, POSITIONS) && !ox_opt_plain_positions(o, ox_node_in(n, POSITIONS)))
         return ox_opt_refuse(o, "its positions are not the graph's position ids");
     const bool interleaved = ox_node_int(n, "rotary_interleaved", 0) != 0;
-    OX_TRY(ox_opt_rotary(o, n->inputs[COS], ox_node_in(n, SIN), interleaved, &r));
+    OX_TRY(ox_opt_rotary(o, ox_node_in(n, COS), ox_node_in(n, SIN), interleaved, &r));
     if (!r) return ox_opt_refuse(o, "its cosines and sines are not constant tables");
     OX_TRY(ox_opt_rotate(o, n, "/q_rotate", r, a->term.n_heads, a->q, &a->q));
     OX_TRY(ox_opt_rotate(o, n, "/k_rotate", r, a->term.n_kv_heads, a->k, &a->k));
@@ -57,7 +57,7 @@ static ox_status sinks_of(ox_opt *o, const ox_node *n, ox_term *t, bool *ok)
 {
     *ok = true;
     if (ox_node_has(n, SINK)) {
-        OX_TRY(ox_opt_vector(o, n->inputs[SINK], &t->sinks));
+        OX_TRY(ox_opt_vector(o, ox_node_in(n, SINK), &t->sinks));
         *ok = t->sinks && t->sinks->cols == t->n_heads;
         return *ok ? OX_OK : ox_opt_refuse(o, "the sinks are not a constant for each head");
     }

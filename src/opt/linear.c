@@ -44,7 +44,7 @@ ox_status ox_opt_linear_gemm(ox_opt *o, const ox_node *n)
         OX_TRY(ox_opt_matrix(o, ox_node_in(n, 1), &t.weight));
     if (!t.weight) return ox_opt_refuse(o, "the right operand is not a constant matrix");
     if (ox_node_has(n, 2)) {
-        OX_TRY(ox_opt_vector(o, n->inputs[2], &t.bias));
+        OX_TRY(ox_opt_vector(o, ox_node_in(n, 2), &t.bias));
         if (!t.bias) return ox_opt_refuse(o, "the bias is not a constant vector");
     }
     return say_linear(o, n, x, &t, 1.0f);
@@ -71,7 +71,7 @@ ox_status ox_opt_linear_nbits(ox_opt *o, const ox_node *n)
     if (!t.weight) return OX_OK; /* says why itself */
     t.accuracy_level = (int32_t)ox_node_int(n, "accuracy_level", 0);
     if (ox_node_has(n, 5)) {
-        OX_TRY(ox_opt_vector(o, n->inputs[5], &t.bias));
+        OX_TRY(ox_opt_vector(o, ox_node_in(n, 5), &t.bias));
         if (!t.bias) return ox_opt_refuse(o, "the bias is not a constant vector");
     }
     return say_linear(o, n, x, &t, 1.0f);

@@ -4,6 +4,8 @@
 
 #include "tensor/half.h"
 
+enum { MASKS_MAX = 512 };
+
 static const float hidden_below = -1e4f; /* exp() of it is 0 in float32 beside anything visible */
 
 /* 1 = visible, 0 = hidden, -1 = neither. */
@@ -95,6 +97,7 @@ ox_status ox_opt_mask(ox_opt *o, ox_value_id v, ox_masked *out)
         if (out->v.i == v.i) return OX_OK;
     }
     *out = (ox_masked){.v = v};
+    if (o->masks.n >= MASKS_MAX) return OX_OK; /* no model has as many; each costs time */
     OX_TRY(study(o, out));
     if (!ox_vec_push(&o->masks, *out)) return OX_FAIL(o->err, OX_NO_MEMORY, "no memory for a mask");
     return OX_OK;

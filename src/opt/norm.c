@@ -23,7 +23,7 @@ static ox_status norm_of(ox_opt *o, const ox_node *n, ox_term *t, const ox_sayin
 static bool over_last_axis(const ox_opt *o, const ox_node *n)
 {
     const int64_t axis = ox_node_int(n, "axis", -1);
-    const ox_value *x = ox_graph_value(o->old, n->inputs[0]);
+    const ox_value *x = ox_graph_value(o->old, ox_node_in(n, 0));
     return axis == -1 || (x->rank > 0 && axis == x->rank - 1);
 }
 
@@ -53,7 +53,7 @@ ox_status ox_opt_skip_norm(ox_opt *o, const ox_node *n)
     const uint32_t at = t.centre ? 4 : 3;
     if (ox_node_has(n, at)) {
         const ox_weight *bias;
-        OX_TRY(ox_opt_vector(o, n->inputs[at], &bias));
+        OX_TRY(ox_opt_vector(o, ox_node_in(n, at), &bias));
         if (!bias) return ox_opt_refuse(o, "the added bias is not a constant vector");
         OX_TRY(ox_opt_with_bias(o, n, "/bias", bias, x[0], &y));
         if (ox_value_is(y.v)) {

@@ -11,6 +11,7 @@ static bool is_row_mean(const ox_opt *o, const ox_node *n)
     size_t k;
     if (!ox_node_is(n, "ReduceMean") || !ox_node_int(n, "keepdims", 1)) return false;
     if (!ox_opt_axes(o, n, 1, axes, 2, &k) || k != 1) return false;
+    if (!ox_node_has(n, 0)) return false;
     const ox_value *x = ox_graph_value(o->old, n->inputs[0]);
     return axes[0] == -1 || (x->rank > 0 && axes[0] == x->rank - 1);
 }
@@ -21,10 +22,10 @@ static ox_value_id squared(const ox_opt *o, ox_value_id v)
     const ox_node *n = ox_opt_producer(o, v);
     float two;
     if (ox_node_is(n, "Pow") && ox_opt_scalar(o, ox_node_in(n, 1), &two) && two == 2.0f)
-        return ox_opt_bare(o, n->inputs[0]);
+        return ox_opt_bare(o, ox_node_in(n, 0));
     if (ox_node_is(n, "Mul") && n->n_inputs == 2 &&
-        ox_opt_bare(o, n->inputs[0]).i == ox_opt_bare(o, n->inputs[1]).i)
-        return ox_opt_bare(o, n->inputs[0]);
+        ox_opt_bare(o, ox_node_in(n, 0)).i == ox_opt_bare(o, ox_node_in(n, 1)).i)
+        return ox_opt_bare(o, ox_node_in(n, 0));
     return OX_NO_VALUE;
 }
 
@@ -34,9 +35,9 @@ static ox_value_id mean_square(const ox_opt *o, ox_value_id v, float *eps)
     const ox_node *n = ox_opt_producer(o, v);
     if (!ox_node_is(n, "Add") || n->n_inputs != 2) return OX_NO_VALUE;
     for (uint32_t i = 0; i < 2; i++) {
-        const ox_node *mean = ox_opt_producer(o, n->inputs[i]);
-        if (ox_opt_scalar(o, n->inputs[1 - i], eps) && is_row_mean(o, mean))
-            return squared(o, mean->inputs[0]);
+        const ox_node *mean = ox_opt_producer(o, ox_node_in(n, i));
+        if (ox_opt_scalar(o, ox_node_in(n, 1 - i), eps) && is_row_mean(o, mean))
+            return squared(o, ox_node_in(mean, 0));
     }
     return OX_NO_VALUE;
 }
@@ -46,9 +47,9 @@ static ox_value_id root(const ox_opt *o, ox_value_id v, float *eps)
 {
     const ox_node *n = ox_opt_producer(o, v);
     float half;
-    if (ox_node_is(n, "Sqrt")) return mean_square(o, n->inputs[0], eps);
+    if (ox_node_is(n, "Sqrt")) return mean_square(o, ox_node_in(n, 0), eps);
     if (ox_node_is(n, "Pow") && ox_opt_scalar(o, ox_node_in(n, 1), &half) && half == 0.5f)
-        return mean_square(o, n->inputs[0], eps);
+        return mean_square(o, ox_node_in(n, 0), eps);
     return OX_NO_VALUE;
 }
 
@@ -57,11 +58,11 @@ static ox_value_id inverse_root(const ox_opt *o, ox_value_id v, float *eps)
 {
     const ox_node *n = ox_opt_producer(o, v);
     float c;
-    if (ox_node_is(n, "Reciprocal")) return root(o, n->inputs[0], eps);
-    if (ox_node_is(n, "Div") && ox_opt_scalar(o, n->inputs[0], &c) && c == 1.0f)
-        return root(o, n->inputs[1], eps);
+    if (ox_node_is(n, "Reciprocal")) return root(o, ox_node_in(n, 0), eps);
+    if (ox_node_is(n, "Div") && ox_opt_scalar(o, ox_node_in(n, 0), &c) && c == 1.0f)
+        return root(o, ox_node_in(n, 1), eps);
     if (ox_node_is(n, "Pow") && ox_opt_scalar(o, ox_node_in(n, 1), &c) && c == -0.5f)
-        return mean_square(o, n->inputs[0], eps);
+        return mean_square(o, ox_node_in(n, 0), eps);
     return OX_NO_VALUE;
 }
 
@@ -71,22 +72,22 @@ static ox_value_id normalised(const ox_opt *o, ox_value_id v, float *eps, bool *
     const ox_node *n = ox_opt_producer(o, v);
     ox_value_id x = OX_NO_VALUE;
     if (ox_node_is(n, "Div")) {
-        x = root(o, n->inputs[1], eps);
-        if (ox_value_is(x) && x.i != ox_opt_bare(o, n->inputs[0]).i) return OX_NO_VALUE;
+        x = root(o, ox_node_in(n, 1), eps);
+        if (ox_value_is(x) && x.i != ox_opt_bare(o, ox_node_in(n, 0)).i) return OX_NO_VALUE;
     } else if (ox_node_is(n, "Mul")) {
         for (uint32_t i = 0; i < 2 && !ox_value_is(x); i++) {
-            x = inverse_root(o, n->inputs[i], eps);
-            if (ox_value_is(x) && x.i != ox_opt_bare(o, n->inputs[1 - i]).i) x = OX_NO_VALUE;
+            x = inverse_root(o, ox_node_in(n, i), eps);
+            if (ox_value_is(x) && x.i != ox_opt_bare(o, ox_node_in(n, 1 - i)).i) x = OX_NO_VALUE;
         }
     }
     if (!ox_value_is(x)) return x;
     const ox_node *sub = ox_opt_producer(o, x);
     *centre = false;
     if (!ox_node_is(sub, "Sub")) return x;
-    const ox_node *mean = ox_opt_producer(o, sub->inputs[1]);
+    const ox_node *mean = ox_opt_producer(o, ox_node_in(sub, 1));
     if (!is_row_mean(o, mean)) return x;
-    const ox_value_id from = ox_opt_bare(o, sub->inputs[0]);
-    if (ox_opt_bare(o, mean->inputs[0]).i != from.i) return x;
+    const ox_value_id from = ox_opt_bare(o, ox_node_in(sub, 0));
+    if (ox_opt_bare(o, ox_node_in(mean, 0)).i != from.i) return x;
     *centre = true;
     return from;
 }

@@ -4,7 +4,10 @@
 
 #include "ops/run.h"
 
-enum { CONE_MAX = 512, BYTES_MAX = 1 << 29, NESTED_MAX = 3 };
+enum { CONE_MAX = 512, NESTED_MAX = 3 };
+
+/* Bytes that an example may take: shapes and small masks, and long steps. */
+enum { SHORT_STEP = 64, SHORT_BYTES = 1 << 22, LONG_BYTES = 1 << 29 };
 
 typedef struct cone {
     ox_opt *o;
@@ -19,6 +22,7 @@ typedef struct cone {
 
 int32_t ox_opt_dims(const ox_opt *o, ox_value_id v, int64_t n_past, int64_t n_rows, int64_t *dims)
 {
+    if (!ox_value_is(v)) return 0;
     const ox_value *x = ox_graph_value(o->old, v);
     const ox_saying s = o->said[v.i];
     if (!ox_value_is(s.v) || s.last_row || (s.kv && s.kv->stage != OX_REPEAT_DONE)) return 0;
@@ -168,7 +172,7 @@ static ox_status take_value(cone *c, ox_value_id v, bool *ok)
     *ok = x->kind == OX_VALUE_NODE && x->producer.i >= 0 && !ox_value_is(c->o->said[v.i].v);
     if (!*ok) return OX_OK;
     const ox_node *n = ox_graph_node(c->o->old, x->producer);
-    if (ox_node_is(n, "Shape") && ox_node_has(n, 0)) {
+    if (ox_node_is(n, "Shape") && ox_node_has(n, 0) && n->outputs[0].i == v.i) {
         OX_TRY(add_shape(c, n, ok));
         if (*ok) return OX_OK;
     }
@@ -236,7 +240,9 @@ static ox_status build(cone *c, ox_value_id v, bool *ok)
 
 static ox_status evaluate(cone *c, ox_value_id v, ox_arena *arena, const ox_tensor **out)
 {
-    const ox_run_options limits = {.memory_limit = BYTES_MAX, .node_limit = 4 * CONE_MAX};
+    const bool is_short = c->n_past + c->n_rows < SHORT_STEP;
+    const ox_run_options limits = {.memory_limit = is_short ? SHORT_BYTES : LONG_BYTES,
+                                   .node_limit = 4 * CONE_MAX};
     ox_run_results *r = NULL;
     ox_err quiet = OX_ERR_INIT; /* a cone that cannot run is no failure */
     size_t bytes;

@@ -31,7 +31,7 @@ static const ox_node *made_by(const ox_opt *o, ox_value_id v)
 static bool is_float_cast(const ox_opt *o, const ox_node *n)
 {
     if (!ox_node_is(n, "Cast") || !ox_node_has(n, 0)) return false;
-    const ox_dtype from = ox_graph_value(o->old, n->inputs[0])->dtype;
+    const ox_dtype from = ox_graph_value(o->old, ox_node_in(n, 0))->dtype;
     return ox_dtype_is_float((ox_dtype)ox_node_int(n, "to", 0)) &&
            (from == OX_DTYPE_NONE || ox_dtype_is_float(from));
 }
@@ -43,7 +43,7 @@ ox_value_id ox_opt_bare(const ox_opt *o, ox_value_id v)
         if (!n || !ox_node_has(n, 0)) break;
         const bool alone = ox_node_is(n, "Concat") && n->n_inputs == 1;
         if (!ox_node_is(n, "Identity") && !alone && !is_float_cast(o, n)) break;
-        v = n->inputs[0];
+        v = ox_node_in(n, 0);
     }
     return v;
 }
@@ -64,7 +64,7 @@ const ox_tensor *ox_opt_constant(const ox_opt *o, ox_value_id v)
             return a && a->type == OX_ATTR_TENSOR ? a->t : NULL;
         }
         if (!ox_node_is(n, "Identity") || !ox_node_has(n, 0)) return NULL;
-        v = n->inputs[0];
+        v = ox_node_in(n, 0);
     }
     return NULL;
 }
@@ -108,7 +108,7 @@ bool ox_opt_scalar(const ox_opt *o, ox_value_id v, float *out)
         }
         const ox_node *p = made_by(o, v);
         if (!keeps_elements(p) || !ox_node_has(p, 0)) return false;
-        v = p->inputs[0];
+        v = ox_node_in(p, 0);
     }
     return false;
 }
@@ -131,7 +131,7 @@ bool ox_opt_ints(const ox_opt *o, ox_value_id v, int64_t *out, size_t max, size_
 bool ox_opt_axes(const ox_opt *o, const ox_node *n, uint32_t i, int64_t *out, size_t max,
                  size_t *n_out)
 {
-    if (ox_node_has(n, i)) return ox_opt_ints(o, n->inputs[i], out, max, n_out);
+    if (ox_node_has(n, i)) return ox_opt_ints(o, ox_node_in(n, i), out, max, n_out);
     const ox_attr *a = ox_node_attr(n, "axes");
     if (!a || a->type != OX_ATTR_INTS || a->n > max) return false;
     for (size_t k = 0; k < a->n; k++)

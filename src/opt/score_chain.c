@@ -21,14 +21,14 @@ static bool scaled(ox_opt *o, const ox_node *n, ox_value_id *x, float *c)
 {
     if (n && n->n_inputs == 2 && ox_node_is(n, "Mul")) {
         for (uint32_t i = 0; i < 2; i++)
-            if (ox_opt_number(o, n->inputs[1 - i], c)) {
-                *x = n->inputs[i];
+            if (ox_opt_number(o, ox_node_in(n, 1 - i), c)) {
+                *x = ox_node_in(n, i);
                 return true;
             }
     }
     if (!ox_node_is(n, "Div") || !ox_opt_number(o, ox_node_in(n, 1), c) || *c == 0.0f) return false;
     *c = 1.0f / *c;
-    *x = n->inputs[0];
+    *x = ox_node_in(n, 0);
     return true;
 }
 
@@ -37,12 +37,13 @@ static const ox_node *softmax_of(const ox_opt *o, ox_value_id v)
 {
     const ox_node *n = ox_opt_producer(o, v);
     if (ox_node_is(n, "Where") && n->n_inputs == 3) {
-        const ox_node *nan = ox_opt_producer(o, n->inputs[0]);
+        const ox_node *nan = ox_opt_producer(o, ox_node_in(n, 0));
         float zero;
-        if (!ox_node_is(nan, "IsNaN") || !ox_opt_scalar(o, n->inputs[1], &zero) || zero != 0.0f ||
-            ox_opt_bare(o, nan->inputs[0]).i != ox_opt_bare(o, n->inputs[2]).i)
+        if (!ox_node_is(nan, "IsNaN") || !ox_opt_scalar(o, ox_node_in(n, 1), &zero) ||
+            zero != 0.0f ||
+            ox_opt_bare(o, ox_node_in(nan, 0)).i != ox_opt_bare(o, ox_node_in(n, 2)).i)
             return NULL;
-        n = ox_opt_producer(o, n->inputs[2]);
+        n = ox_opt_producer(o, ox_node_in(n, 2));
     }
     if (!ox_node_is(n, "Softmax")) return NULL;
     const int64_t axis = ox_node_int(n, "axis", -1);
@@ -56,19 +57,19 @@ static ox_status unmask(ox_opt *o, const ox_node *n, ox_value_id *v, scores *s, 
     float low;
     *ok = false;
     if (ox_value_is(s->mask) || s->cap != 0.0f || !n) return OX_OK; /* hidden stays hidden */
-    if (ox_node_is(n, "Where") && n->n_inputs == 3 && ox_opt_scalar(o, n->inputs[2], &low) &&
+    if (ox_node_is(n, "Where") && n->n_inputs == 3 && ox_opt_scalar(o, ox_node_in(n, 2), &low) &&
         low <= -1e4f) {
-        s->mask = n->inputs[0];
-        *v = n->inputs[1];
+        s->mask = ox_node_in(n, 0);
+        *v = ox_node_in(n, 1);
         *ok = true;
         return OX_OK;
     }
     if (!ox_node_is(n, "Add") || n->n_inputs != 2) return OX_OK;
     for (uint32_t i = 0; i < 2 && !*ok; i++) {
-        OX_TRY(ox_opt_mask(o, n->inputs[1 - i], &m));
+        OX_TRY(ox_opt_mask(o, ox_node_in(n, 1 - i), &m));
         if (!m.known) continue;
-        s->mask = n->inputs[1 - i];
-        *v = n->inputs[i];
+        s->mask = ox_node_in(n, 1 - i);
+        *v = ox_node_in(n, i);
         *ok = true;
     }
     return OX_OK;
@@ -82,7 +83,7 @@ static bool uncap(ox_opt *o, const ox_node *n, ox_value_id *v, scores *s)
     if (s->cap != 0.0f || !scaled(o, n, &t, &c)) return false;
     const ox_node *tanh_node = ox_opt_producer(o, t);
     if (!ox_node_is(tanh_node, "Tanh") || c <= 0.0f) return false;
-    x = tanh_node->inputs[0];
+    x = ox_node_in(tanh_node, 0);
     (void)scaled(o, ox_opt_producer(o, x), &x, &f);
     s->cap = c * (float)s->scale;
     s->scale *= (double)c * (double)f;
@@ -99,8 +100,8 @@ static ox_status read_scores(ox_opt *o, ox_value_id v, scores *s, bool *found)
         float c;
         bool ok;
         if (ox_node_is(n, "MatMul") && n->n_inputs == 2) {
-            s->q = n->inputs[0];
-            s->k_turned = n->inputs[1];
+            s->q = ox_node_in(n, 0);
+            s->k_turned = ox_node_in(n, 1);
             *found = true;
             return OX_OK;
         }
@@ -114,7 +115,7 @@ static ox_status read_scores(ox_opt *o, ox_value_id v, scores *s, bool *found)
 
 static bool perm_is(const ox_node *n, const int64_t *perm, size_t k)
 {
-    const ox_attr *a = ox_node_attr(n, "perm");
+    const ox_attr *a = n ? ox_node_attr(n, "perm") : NULL;
     return ox_node_is(n, "Transpose") && a && a->type == OX_ATTR_INTS && a->n == k &&
            !memcmp(a->ints, perm, k * sizeof(*perm));
 }
@@ -145,14 +146,15 @@ static ox_saying keys_of(ox_opt *o, ox_value_id v, double *scale)
         n = ox_opt_producer(o, v);
     }
     if (perm_is(n, perm4, 4)) {
-        v = n->inputs[0];
+        v = ox_node_in(n, 0);
     } else { /* through [heads, keys, head] */
         const ox_node *out = n;
         const ox_node *turn =
-            ox_node_is(out, "Reshape") ? ox_opt_producer(o, out->inputs[0]) : NULL;
-        const ox_node *in = perm_is(turn, perm3, 3) ? ox_opt_producer(o, turn->inputs[0]) : NULL;
+            ox_node_is(out, "Reshape") ? ox_opt_producer(o, ox_node_in(out, 0)) : NULL;
+        const ox_node *in =
+            perm_is(turn, perm3, 3) ? ox_opt_producer(o, ox_node_in(turn, 0)) : NULL;
         if (!ox_node_is(in, "Reshape")) return none;
-        v = in->inputs[0];
+        v = ox_node_in(in, 0);
         if (ox_opt_dims(o, v, PAST, ROWS, dims) != 4) return none;
         const int64_t flat[3] = {dims[1], dims[2], dims[3]};
         const int64_t turned[4] = {1, dims[1], dims[3], dims[2]};
@@ -170,7 +172,7 @@ ox_status ox_opt_score_chain(ox_opt *o, const ox_node *n)
     bool ok;
     const ox_node *softmax = softmax_of(o, ox_node_in(n, 0));
     if (!softmax) return OX_OK;
-    OX_TRY(read_scores(o, softmax->inputs[0], &s, &ok));
+    OX_TRY(read_scores(o, ox_node_in(softmax, 0), &s, &ok));
     if (!ok) return ox_opt_refuse(o, "the scores before its softmax are not recognised");
     a.past_k = a.past_v = a.present_k = a.present_v = OX_NO_VALUE;
     a.q = ox_opt_said(o, s.q);

@@ -20,7 +20,7 @@ ox_status ox_opt_slice(ox_opt *o, const ox_node *n, const char *suffix, int32_t 
 
 static bool is_last_axis(const ox_opt *o, const ox_node *n, int64_t axis)
 {
-    const ox_value *x = ox_graph_value(o->old, n->inputs[0]);
+    const ox_value *x = ox_graph_value(o->old, ox_node_in(n, 0));
     return axis == -1 || (x->rank > 0 && axis == x->rank - 1) || (x->rank <= 0 && axis == 2);
 }
 
@@ -31,7 +31,8 @@ static bool split_sizes(ox_opt *o, const ox_node *n, int32_t width, int64_t *siz
     size_t k;
     if (n->n_outputs == 0 || n->n_outputs > PARTS_MAX) return false;
     if (ox_node_has(n, 1))
-        return ox_opt_shape(o, n->inputs[1], PAST, ROWS, sizes, PARTS_MAX, &k) && k == n->n_outputs;
+        return ox_opt_shape(o, ox_node_in(n, 1), PAST, ROWS, sizes, PARTS_MAX, &k) &&
+               k == n->n_outputs;
     if (a && a->type == OX_ATTR_INTS) {
         for (uint32_t i = 0; i < n->n_outputs && a->n == n->n_outputs; i++)
             sizes[i] = a->ints[i];
@@ -75,7 +76,7 @@ ox_status ox_opt_slice_channels(ox_opt *o, const ox_node *n)
         !ox_opt_shape(o, ox_node_in(n, 3), PAST, ROWS, axis, 1, &k[2]) || k[2] != 1)
         return ox_opt_refuse(o, "its bounds are not constant");
     if (ox_node_has(n, 4) &&
-        (!ox_opt_shape(o, n->inputs[4], PAST, ROWS, step, 1, &k[3]) || step[0] != 1))
+        (!ox_opt_shape(o, ox_node_in(n, 4), PAST, ROWS, step, 1, &k[3]) || step[0] != 1))
         return ox_opt_refuse(o, "it takes every other channel");
     if (!is_last_axis(o, n, axis[0]) || x.last != x.width)
         return ox_opt_refuse(o, "it cuts something else than the channels of a row");

@@ -28,7 +28,7 @@ static const ox_tensor *branch_constant(const ox_opt *o, const ox_node *n, const
         if (ox_node_is(p, "Constant"))
             return value && value->type == OX_ATTR_TENSOR ? value->t : NULL;
         if (!ox_node_is(p, "Identity") || p->n_inputs != 1) return NULL;
-        v = p->inputs[0].i;
+        v = ox_node_in(p, 0).i;
     }
     return NULL;
 }
@@ -51,7 +51,7 @@ static bool length_switch(const ox_opt *o, ox_value_id v, bool *then_is_long, in
     for (int i = 0; i < 8 && c && c->n_inputs == 1 &&
                     (ox_node_is(c, "Squeeze") || ox_node_is(c, "Reshape") || ox_node_is(c, "Cast"));
          i++)
-        c = ox_opt_producer(o, c->inputs[0]);
+        c = ox_opt_producer(o, ox_node_in(c, 0));
     for (size_t i = 0; i < OX_COUNT(comparisons); i++) {
         float x;
         if (!ox_node_is(c, comparisons[i].op) || c->n_inputs != 2) continue;
@@ -70,7 +70,8 @@ static bool find_choice(const ox_opt *o, ox_value_id v, choice *out)
     *out = (choice){.base = ox_opt_constant(o, bare)};
     if (out->base) return true;
     const ox_node *n = ox_opt_producer(o, bare);
-    if (!ox_node_is(n, "If") || !length_switch(o, n->inputs[0], &then_is_long, &out->switch_length))
+    if (!ox_node_is(n, "If") ||
+        !length_switch(o, ox_node_in(n, 0), &then_is_long, &out->switch_length))
         return false;
     for (uint32_t i = 0; i < n->n_outputs; i++) {
         if (n->outputs[i].i != bare.i) continue;

@@ -28,7 +28,7 @@ static size_t shape_parts(ox_opt *o, ox_value_id v, int64_t *parts)
     for (uint32_t i = 0; i < c->n_inputs; i++) {
         int64_t part[PARTS_MAX];
         size_t k = 0;
-        if (!ox_opt_ints(o, c->inputs[i], part, PARTS_MAX, &k)) {
+        if (!ox_opt_ints(o, ox_node_in(c, i), part, PARTS_MAX, &k)) {
             part[0] = PART_UNKNOWN; /* a dimension read from some shape: one element */
             k = 1;
         }
@@ -73,7 +73,7 @@ static int64_t reshaped_last(ox_opt *o, const ox_node *n, const ox_saying *x)
 static bool keeps_shape(ox_opt *o, const ox_node *n)
 {
     int64_t parts[PARTS_MAX], dims[OX_RANK_MAX];
-    const int32_t rank = ox_opt_dims(o, n->inputs[0], PAST, ROWS, dims);
+    const int32_t rank = ox_opt_dims(o, ox_node_in(n, 0), PAST, ROWS, dims);
     size_t k;
     if (!rank || !ox_opt_shape(o, ox_node_in(n, 1), PAST, ROWS, parts, PARTS_MAX, &k)) return false;
     if (k != (size_t)rank) return false;
@@ -118,7 +118,7 @@ ox_status ox_opt_through_transpose(ox_opt *o, const ox_node *n)
     if (!p || p->type != OX_ATTR_INTS || p->n != 4 || p->ints[0] != 0 || p->ints[1] != 2 ||
         p->ints[2] != 1 || p->ints[3] != 3)
         return ox_opt_refuse(o, "this permutation does more than move heads");
-    const ox_value *in = ox_graph_value(o->old, n->inputs[0]);
+    const ox_value *in = ox_graph_value(o->old, ox_node_in(n, 0));
     if (in->rank >= 0 && in->rank != 4) return ox_opt_refuse(o, "the operand is not of rank 4");
     x.heads_first = !x.heads_first;
     ox_opt_say(o, n, 0, x);
@@ -142,7 +142,7 @@ ox_status ox_opt_through_last_row(ox_opt *o, const ox_node *n)
             return OX_OK;
         if (!ox_opt_ints(o, ox_node_in(n, 3), axis, 1, &k3) || k3 != 1 || axis[0] != 1)
             return OX_OK;
-        if (ox_node_has(n, 4) && (!ox_opt_ints(o, n->inputs[4], step, 1, &k4) || step[0] != 1))
+        if (ox_node_has(n, 4) && (!ox_opt_ints(o, ox_node_in(n, 4), step, 1, &k4) || step[0] != 1))
             return OX_OK;
     }
     x.last_row = true;

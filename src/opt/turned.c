@@ -5,7 +5,13 @@
 
 #include "tensor/half.h"
 
-enum { CHUNK = 16384, POSITIONS = 8192, POSITIONS_MAX = 1 << 22, PAIRS_MAX = 1 << 14 };
+enum {
+    CHUNK = 16384,
+    POSITIONS = 8192,
+    POSITIONS_MAX = 1 << 22,
+    PAIRS_MAX = 1 << 14,
+    TABLES_MAX = 1024
+};
 
 /* v = rows of a constant table at the step's positions, perhaps reshaped: the table. */
 static ox_value_id gathered_table(ox_opt *o, ox_value_id v)
@@ -13,12 +19,12 @@ static ox_value_id gathered_table(ox_opt *o, ox_value_id v)
     for (int i = 0; i < 8; i++) {
         const ox_node *n = ox_opt_producer(o, v);
         if (ox_node_is(n, "Unsqueeze") || ox_node_is(n, "Reshape") || ox_node_is(n, "Squeeze")) {
-            v = n->inputs[0];
+            v = ox_node_in(n, 0);
             continue;
         }
         if (!ox_node_is(n, "Gather") || ox_node_int(n, "axis", 0) != 0) break;
-        const ox_tensor *t = ox_opt_constant(o, ox_opt_bare(o, n->inputs[0]));
-        return t && ox_opt_plain_positions(o, ox_node_in(n, 1)) ? n->inputs[0] : OX_NO_VALUE;
+        const ox_tensor *t = ox_opt_constant(o, ox_opt_bare(o, ox_node_in(n, 0)));
+        return t && ox_opt_plain_positions(o, ox_node_in(n, 1)) ? ox_node_in(n, 0) : OX_NO_VALUE;
     }
     return OX_NO_VALUE;
 }
@@ -173,6 +179,7 @@ ox_status ox_opt_rotary_computed(ox_opt *o, ox_value_id cos_value, ox_value_id s
         *out = x->rotary;
         return OX_OK;
     }
+    if (o->turned.n >= TABLES_MAX) return OX_OK; /* no model has as many; each costs time */
     OX_TRY(compute(o, &t, doubled));
     if (!ox_vec_push(&o->turned, t)) return OX_FAIL(o->err, OX_NO_MEMORY, "no memory for a table");
     *out = t.rotary;
