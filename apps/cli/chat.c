@@ -34,6 +34,7 @@ ox_status chat_open(chat *c, const cli_options *o, const char *path, ox_err *err
     if (!c->path) return OX_FAIL(err, OX_NO_MEMORY, "no memory");
     OX_TRY(cli_open_model(&c->model, o, path, 0, err));
     OX_TRY(ox_session_open(&c->session, c->model, err));
+    if (o->system) OX_TRY(cli_check_text(ox_str_of(o->system), "--system", err));
     return o->system ? chat_say(c, "system", o->system, err) : OX_OK;
 }
 
@@ -122,6 +123,7 @@ ox_status chat_turn(chat *c, const char *prompt, ox_err *err)
 {
     ox_buf_clear(&c->answer);
     c->n_new = 0;
+    OX_TRY(cli_check_text(ox_str_of(prompt), "the prompt", err));
     OX_TRY(chat_say(c, "user", prompt, err));
     const ox_status st = answer(c, err);
     if (st && !c->answer.n) {

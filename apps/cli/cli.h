@@ -81,11 +81,14 @@ void cli_note(const cli_options *o, const char *fmt, ...) OX_PRINTF(2, 3); /* un
  * says one line, its failure. */
 void cli_note_later(const cli_options *o, const char *text);
 void cli_notes_now(void);
+/* Refuses what would not reach the model unchanged: NUL bytes and ill-formed UTF-8. */
+ox_status cli_check_text(ox_str text, const char *what, ox_err *err);
 int cli_stopped(void); /* says that Ctrl-C ended the command; exit code 130 */
 /* Progress bar on stderr when it is a terminal; also polls for Ctrl-C. user = cli_options. */
 int cli_progress(void *user, const char *what, uint64_t done, uint64_t total);
 void cli_progress_end(void);
-void cli_catch_interrupt(void);
+/* A second Ctrl-C ends the program whatever it does; at_once: the first one does. */
+void cli_catch_interrupt(int at_once);
 int cli_interrupted(void); /* Ctrl-C was pressed */
 void cli_interrupt_clear(void);
 int cli_stdout(ox_str text); /* writes all; 0, or the exit code of a failed write */

@@ -71,6 +71,8 @@ static ox_status prompt_ids(const ox_model *m, const cli_options *o, int32_t **i
         ox_buf_put_z(&text, o->args.p[1]);
     ox_buf_reserve(&text, 1);
     if (!st && text.failed) st = OX_FAIL(err, OX_NO_MEMORY, "no memory for the prompt");
+    if (!st) st = cli_check_text(ox_buf_view(&text), "the prompt", err);
+    if (!st && o->system) st = cli_check_text(ox_str_of(o->system), "--system", err);
     if (!st && (o->raw || !ox_model_has_template(m)))
         st = ox_model_encode(m, text.n ? text.p : "", text.n, OX_TEXT_ADD_SPECIAL, ids, n, err);
     else if (!st) {

@@ -144,8 +144,10 @@ int cmd_template(const cli_options *o)
     if (!st)
         st = ox_model_template(m, messages.p, o->tools ? tools.p : NULL, vars.p,
                                !o->no_generation_prompt, &text, &n, &err);
-    if (!strncmp(err.msg, "JSON", 4) || !strncmp(err.msg, "messages", 8))
+    if (!strncmp(err.msg, "JSON", 4) || !strncmp(err.msg, "messages", 8)) {
         ox_err_prefix(&err, "%s", o->messages);
+        if (err.status == OX_BAD_FILE) err.status = OX_BAD_ARGUMENT; /* not the model's fault */
+    }
     code = st ? cli_fail(&err) : cli_stdout((ox_str){text, n});
     ox_release(text);
     ox_buf_deinit(&messages);

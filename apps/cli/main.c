@@ -76,7 +76,7 @@ int main(int argc, char **argv)
         return near ? cli_usage("there is no command '%s'; did you mean '%s'?", name, near)
                     : cli_usage("there is no command '%s'; see oxgen help", name);
     }
-    cli_catch_interrupt();
+    cli_catch_interrupt(!(c->groups & (G_MODEL | G_CONVERT)));
     int code = cli_parse(&o, c, argc - 2, argv + 2);
     if (!code) code = o.help ? print_help(c) : c->fn(&o);
     cli_options_free(&o);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t at_once; /* Ctrl-C ends the program: nothing would look at the flag */
 static double bar_shown; /* time of the last drawn bar; 0 = no bar on screen */
 static ox_buf notes;     /* of the model, until the command gets on: a failure is one line */
 
@@ -103,12 +104,18 @@ void cli_note(const cli_options *o, const char *fmt, ...)
 
 static void on_interrupt(int signal_number)
 {
+    static const char line[] = "oxgen: interrupted\n";
     (void)signal_number;
+    if (interrupted || at_once) {
+        (void)!write(STDERR_FILENO, line, sizeof(line) - 1);
+        _exit(130);
+    }
     interrupted = 1;
 }
 
-void cli_catch_interrupt(void)
+void cli_catch_interrupt(int stop_at_once)
 {
+    at_once = stop_at_once;
     struct sigaction a = {.sa_handler = on_interrupt};
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);

@@ -142,6 +142,19 @@ ox_status cli_parse_ids(int32_t **ids, size_t *n, const char *text, ox_err *err)
     return OX_OK;
 }
 
+ox_status cli_check_text(ox_str text, const char *what, ox_err *err)
+{
+    const char *nul = text.n ? memchr(text.p, 0, text.n) : NULL;
+    const size_t good = ox_json_utf8_check(text);
+    if (nul)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "%s holds a NUL byte (byte %zu); expected text", what,
+                       (size_t)(nul - text.p));
+    if (good < text.n)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "%s is not UTF-8: byte %zu (0x%02x) is ill-formed",
+                       what, good, (unsigned char)text.p[good]);
+    return OX_OK;
+}
+
 ox_status cli_read_text(ox_buf *out, const char *path, ox_err *err)
 {
     return ox_file_read(out, path, MAX_TEXT, err);

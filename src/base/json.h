@@ -158,6 +158,8 @@ void ox_json_put_null(ox_json_writer *w);
 void ox_json_put_raw(ox_json_writer *w, ox_str json_text); /* trusted to be one value */
 void ox_json_put_node(ox_json_writer *w, const ox_json *node);
 
+/* Bytes before the first that is not well-formed UTF-8; s.n when all are. */
+size_t ox_json_utf8_check(ox_str s);
 /* The quoted, escaped string: " \ and bytes below 0x20. Ill-formed UTF-8 becomes U+FFFD. */
 void ox_json_quote(ox_buf *out, ox_str s);
 /* Shortest decimal that reads back as v, laid out as Python's repr: 0.1, 1.0, 1e-07, 1e+16. */

@@ -211,6 +211,14 @@ static void put_escape(ox_buf *out, unsigned char c)
     ox_buf_put_c(out, hex[c & 15]);
 }
 
+size_t ox_json_utf8_check(ox_str s)
+{
+    size_t i = 0, n;
+    while (i < s.n && (n = utf8_sequence((const unsigned char *)s.p + i, s.n - i)) > 0)
+        i += n;
+    return i;
+}
+
 void ox_json_quote(ox_buf *out, ox_str s)
 {
     const unsigned char *u = (const unsigned char *)s.p;

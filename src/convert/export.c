@@ -162,9 +162,9 @@ static ox_status check_room(const target *t, uint64_t bytes, ox_err *err)
         room >= bytes
             ? OX_OK
             : OX_FAIL(err, OX_IO,
-                      "%s needs %llu MB and the disk has %llu MB free: free "
+                      "%s needs %.2f MB and the disk has %.2f MB free: free "
                       "some room or give a folder elsewhere",
-                      t->dir, (unsigned long long)(bytes >> 20), (unsigned long long)(room >> 20));
+                      t->dir, (double)bytes / 1e6, (double)room / 1e6);
     ox_free(above);
     return st;
 }

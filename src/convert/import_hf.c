@@ -102,7 +102,7 @@ static ox_status build(ox_source *s, ox_safetensors *file, const ox_json *config
     OX_TRY_GOTO(find_prefix(&l, err));
     st = ox_hparams_from_config(&hp, config, &s->arena, err);
     if (!st) st = ox_import_set_facts(s, &hp, err);
-    if (st) ox_err_prefix(err, "config.json");
+    if (st && !strstr(err ? err->msg : "", "config.json")) ox_err_prefix(err, "config.json");
     if (st) goto fail;
     OX_TRY_GOTO(ox_decoder_build(s->graph, &hp, &tensors, q, err));
     mark_leftovers(&l);

@@ -18,6 +18,10 @@ ox_status ox_model_need_tokenizer(const ox_model *m, ox_err *err)
         if (strstr(reason, "only token ids can"))
             return OX_FAIL(err, OX_UNSUPPORTED, "%s; give them with --ids", reason);
     }
+    if (m->source->form == OX_FORM_GGUF)
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "%s has no tokenizer (key tokenizer.ggml.tokens); give token ids with --ids",
+                       m->source->path);
     return OX_FAIL(
         err, OX_UNSUPPORTED,
         "the model has no tokenizer.json; put one into its folder, or give token ids with "

@@ -148,6 +148,9 @@ static ox_status read_search(ox_source *s, const ox_json *search, ox_err *err)
 {
     ox_search *f = &s->facts.search;
     int64_t most = 0, top_k = 0;
+    if (!ox_json_is_null(search) && !ox_json_is(search, OX_JSON_OBJECT))
+        return OX_FAIL(err, OX_BAD_FILE, "search must be an object, found %s",
+                       ox_json_kind_name(search));
     OX_TRY(ox_json_opt_bool(search, "do_sample", &f->do_sample, err));
     OX_TRY(ox_json_opt_i64(search, "max_length", 0, INT32_MAX, &most, err));
     OX_TRY(ox_json_opt_i64(search, "top_k", 0, INT32_MAX, &top_k, err));

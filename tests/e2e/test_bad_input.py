@@ -230,17 +230,17 @@ def gguf_cases():
     bad_gguf('epsilon NaN', gguf(keys(llama__attention__layer_norm_rms_epsilon=(F32, float('nan'))))[0], 'epsilon')
     bad_gguf('rope base -1', gguf(keys(llama__rope__freq_base=(F32, -1.0)))[0], 'rope')
     bad_gguf('rope dimensions 2^31', gguf(keys(llama__rope__dimension_count=(U32, 1 << 31)))[0], 'rope')
-    bad_gguf('context 0', gguf(keys(llama__context_length=(U32, 0)))[0], 'context', want={0, 3})
-    bad_gguf('context 2^64-1', gguf(keys(llama__context_length=(U64, (1 << 64) - 1)))[0], 'context', want={0, 3})
+    bad_gguf('context 0', gguf(keys(llama__context_length=(U32, 0)))[0], 'context', want=3)
+    bad_gguf('context 2^64-1', gguf(keys(llama__context_length=(U64, (1 << 64) - 1)))[0], 'context', want=3)
     bad_gguf('no tokens', gguf(keys(tokenizer__ggml__tokens=None))[0], 'tokenizer')
-    bad_gguf('no merges', gguf(keys(tokenizer__ggml__merges=None))[0], 'merges', want={0, 3})
+    bad_gguf('no merges', gguf(keys(tokenizer__ggml__merges=None))[0], want=0)
     bad_gguf('unknown tokenizer', gguf(keys(tokenizer__ggml__model=(STRING, 'spellbook')))[0], 'spellbook')
     bad_gguf('unknown splitting', gguf(keys(tokenizer__ggml__pre=(STRING, 'nowhere')))[0], 'nowhere')
-    bad_gguf('end token out of range', gguf(keys(tokenizer__ggml__eos_token_id=(U32, 1 << 31)))[0], want={0, 3})
+    bad_gguf('end token out of range', gguf(keys(tokenizer__ggml__eos_token_id=(U32, 1 << 31)))[0], want=3)
     bad_gguf('tokens are numbers', gguf(keys(tokenizer__ggml__tokens=(ARRAY, (U32, [1] * tiny.VOCAB))))[0], 'token')
-    bad_gguf('more tokens than rows', gguf(keys(tokenizer__ggml__tokens=(ARRAY, (STRING, tiny.TOKENS * 3))))[0], want={0, 3})
-    bad_gguf('all tokens alike', gguf(keys(tokenizer__ggml__tokens=(ARRAY, (STRING, ['a'] * tiny.VOCAB))))[0], want={0, 3})
-    bad_gguf('merges of nonsense', gguf(keys(tokenizer__ggml__merges=(ARRAY, (STRING, ['', ' ', 'a', 'zz yy', 'h e l']))))[0], want={0, 3})
+    bad_gguf('more tokens than rows', gguf(keys(tokenizer__ggml__tokens=(ARRAY, (STRING, tiny.TOKENS * 3))))[0], want=3)
+    bad_gguf('all tokens alike', gguf(keys(tokenizer__ggml__tokens=(ARRAY, (STRING, ['a'] * tiny.VOCAB))))[0], want=0)
+    bad_gguf('merges of nonsense', gguf(keys(tokenizer__ggml__merges=(ARRAY, (STRING, ['', ' ', 'a', 'zz yy', 'h e l']))))[0], want=0)
 
 
 # ---- ONNX -------------------------------------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ def onnx_cases():
     refused('onnx: data cut', folder_with('onnx data cut', data=open(os.path.join(OGA, 'model.onnx.data'), 'rb').read()[:5000]), 'complete')
     pipe = folder_with('onnx data fifo', data=None)
     os.mkfifo(os.path.join(pipe, 'model.onnx.data'))
-    refused('onnx: data is a pipe', pipe, 'model.onnx.data', want={1, 3})
+    refused('onnx: data is a pipe', pipe, 'model.onnx.data', want=3)
 
     def duplicate(m):
         m.graph.node[12].output[0] = m.graph.node[10].output[0]
@@ -378,18 +378,18 @@ def onnx_cases():
     bad_onnx('num_heads 2^62', set_attribute('GroupQueryAttention', 'num_heads', 1 << 62), gqa, 'num_heads')
     bad_onnx('kv_num_heads 3', set_attribute('GroupQueryAttention', 'kv_num_heads', 3), gqa, 'kv_num_heads')
     bad_onnx('local_window_size -7', set_attribute('GroupQueryAttention', 'local_window_size', -7), gqa, 'local_window_size')
-    bad_onnx('rotary_interleaved 9', set_attribute('GroupQueryAttention', 'rotary_interleaved', 9), gqa, want={0, 3})
+    bad_onnx('rotary_interleaved 9', set_attribute('GroupQueryAttention', 'rotary_interleaved', 9), gqa, want=3)
     bits = '/model/layers.0/attn/qkv_proj/MatMulNBits'
     for name, v in (('bits', 3), ('bits', -4), ('bits', 1 << 40), ('block_size', 0), ('block_size', 17), ('block_size', -32),
                     ('block_size', 1 << 40), ('K', 0), ('K', -1), ('K', 1 << 62), ('N', 0), ('N', 1 << 62)):
         bad_onnx(f'MatMulNBits {name} {v}', set_attribute('MatMulNBits', name, v), bits, name)
-    bad_onnx('accuracy_level 99', set_attribute('MatMulNBits', 'accuracy_level', 99), bits, want={0, 3})
+    bad_onnx('accuracy_level 99', set_attribute('MatMulNBits', 'accuracy_level', 99), want=0)
     bad_onnx('epsilon -1', set_attribute('SimplifiedLayerNormalization', 'epsilon', -1.0), 'input_layernorm', 'epsilon')
     bad_onnx('Gather axis 5', set_attribute('Gather', 'axis', 5, 1), 'embed_tokens', 'axis')
     bad_onnx('Cast to 99', set_attribute('Cast', 'to', 99), 'Cast', '99')
-    bad_onnx('opset 1000', lambda m: setattr(m.opset_import[0], 'version', 1000), '1000', want={0, 3})
-    bad_onnx('opset -1', lambda m: setattr(m.opset_import[0], 'version', -1), want={0, 3})
-    bad_onnx('no opset', lambda m: m.ClearField('opset_import'), want={0, 3})
+    bad_onnx('opset 1000', lambda m: setattr(m.opset_import[0], 'version', 1000), want=0)
+    bad_onnx('opset -1', lambda m: setattr(m.opset_import[0], 'version', -1), want=0)
+    bad_onnx('no opset', lambda m: m.ClearField('opset_import'), want=0)
     bad_onnx('no logits', lambda m: m.graph.output.remove(m.graph.output[0]), 'logits')
     bad_onnx('no input_ids', lambda m: m.graph.input.remove(m.graph.input[0]), 'input_ids')
     bad_onnx('no nodes', lambda m: m.graph.ClearField('node'), 'logits')
@@ -403,7 +403,7 @@ def onnx_cases():
         bad_onnx(f'{op} without inputs', lambda m: node_of(m, op, 1).ClearField('input'), op)
         bad_onnx(f'{op} without outputs', lambda m: node_of(m, op, 1).ClearField('output'), 'model.onnx')
         bad_onnx(f'{op} without attributes', lambda m: node_of(m, op, 1).ClearField('attribute'),
-                 *([] if op == 'Mul' else []), want={0, 3})
+                 *([op] if op in ('MatMulNBits', 'GroupQueryAttention') else []), want=3 if op in ('MatMulNBits', 'GroupQueryAttention') else 0)
 
 
 def varint(n):
@@ -472,43 +472,43 @@ def forward_cases():
         deep = n('If', ['yes'], ['y'], then_branch=g, else_branch=helper.make_graph([n('Identity', ['x'], ['y'])], 'e', [], [helper.make_tensor_value_info('y', F, [2])]))
         if i > 24:
             break
-    forward('If nested 26 deep', graph_file('nested', [deep], [('x', F, [2])], [('y', F, [2])], [const('yes', True)]), arrays=[('x', x)], want={0, 3})
+    forward('If nested 26 deep', graph_file('nested', [deep], [('x', F, [2])], [('y', F, [2])], [const('yes', True)]), arrays=[('x', x)], want=0)
     forward('ConstantOfShape of 2^60', graph_file('big', [n('ConstantOfShape', ['s'], ['y'], name='big')], [], [('y', F, None)],
-                                                  [const('s', np.int64([1 << 30, 1 << 30]))]), 'big', want={3, 4, 1})
+                                                  [const('s', np.int64([1 << 30, 1 << 30]))]), 'big', want=4)
     forward('ConstantOfShape of -5', graph_file('negative', [n('ConstantOfShape', ['s'], ['y'], name='big')], [], [('y', F, None)],
                                                 [const('s', np.int64([-5]))]), 'big')
     forward('Range of 2^60', graph_file('range', [n('Range', ['a', 'b', 'c'], ['y'], name='big')], [], [('y', I, None)],
-                                        [const('a', np.int64(0)), const('b', np.int64(1 << 60)), const('c', np.int64(1))]), 'big', want={1, 3, 4})
+                                        [const('a', np.int64(0)), const('b', np.int64(1 << 60)), const('c', np.int64(1))]), 'big', want=1)
     forward('Range by 0', graph_file('range 0', [n('Range', ['a', 'a', 'a'], ['y'], name='zero')], [], [('y', I, None)], [const('a', np.int64(0))]), 'zero')
     forward('Expand to 2^50', graph_file('expand', [n('Expand', ['x', 's'], ['y'], name='wide')], [('x', F, [2])], [('y', F, None)],
-                                         [const('s', np.int64([1 << 50, 2]))]), 'wide', arrays=[('x', x)], want={1, 3, 4})
+                                         [const('s', np.int64([1 << 50, 2]))]), 'wide', arrays=[('x', x)], want=4)
     forward('Tile by 2^40', graph_file('tile', [n('Tile', ['x', 's'], ['y'], name='tiled')], [('x', F, [2])], [('y', F, None)],
-                                       [const('s', np.int64([1 << 40]))]), 'tiled', arrays=[('x', x)], want={1, 3, 4})
+                                       [const('s', np.int64([1 << 40]))]), 'tiled', arrays=[('x', x)], want=4)
     forward('Pad by 2^62', graph_file('pad', [n('Pad', ['x', 's'], ['y'], name='padded')], [('x', F, [2])], [('y', F, None)],
-                                      [const('s', np.int64([1 << 62, 1 << 62]))]), 'padded', arrays=[('x', x)], want={1, 3, 4})
+                                      [const('s', np.int64([1 << 62, 1 << 62]))]), 'padded', arrays=[('x', x)], want=3)
     forward('Gather out of range', graph_file('gather', [n('Gather', ['x', 's'], ['y'], name='picked')], [('x', F, [2])], [('y', F, None)],
-                                              [const('s', np.int64([7]))]), 'picked', '7', arrays=[('x', x)], want={1, 3})
+                                              [const('s', np.int64([7]))]), 'picked', '7', arrays=[('x', x)])
     forward('Reshape that does not fit', graph_file('reshape', [n('Reshape', ['x', 's'], ['y'], name='bent')], [('x', F, [2])], [('y', F, None)],
-                                                    [const('s', np.int64([3, -1]))]), 'bent', arrays=[('x', x)], want={1, 3})
+                                                    [const('s', np.int64([3, -1]))]), 'bent', arrays=[('x', x)])
     forward('integer division by zero', graph_file('div', [n('Div', ['a', 'b'], ['y'], name='halved')], [], [('y', I, None)],
-                                                   [const('a', np.int64([1])), const('b', np.int64([0]))]), 'halved', want={0, 1, 3})
+                                                   [const('a', np.int64([1])), const('b', np.int64([0]))]), want=0)
     forward('-2^63 / -1', graph_file('div min', [n('Div', ['a', 'b'], ['y'], name='halved'), n('Mod', ['a', 'b'], ['z'])], [],
-                                     [('y', I, None), ('z', I, None)], [const('a', np.int64([-(1 << 63)])), const('b', np.int64([-1]))]), want={0, 1, 3})
+                                     [('y', I, None), ('z', I, None)], [const('a', np.int64([-(1 << 63)])), const('b', np.int64([-1]))]), want=0)
     forward('shapes that do not meet', graph_file('add', [n('Add', ['x', 'b'], ['y'], name='sum')], [('x', F, [2])], [('y', F, None)],
                                                   [const('b', np.float32([1, 2, 3]))]), 'sum', arrays=[('x', x)])
     forward('Conv with 0 strides', graph_file('conv', [n('Conv', ['a', 'b'], ['y'], name='conv', strides=[0, 0])], [], [('y', F, None)],
                                               [const('a', np.zeros((1, 1, 4, 4), np.float32)), const('b', np.zeros((1, 1, 2, 2), np.float32))]), 'conv')
     good = graph_file('good', [n('Neg', ['x'], ['y'], name='negated')], [('x', F, [2])], [('y', F, [2])])
-    forward('an input missing', good, 'x', want={1, 2})
-    forward('an input too many', good, 'z', arrays=[('x', x), ('z', x)], want={1, 2})
+    forward('an input missing', good, 'x', want=2)
+    forward('an input too many', good, 'z', arrays=[('x', x), ('z', x)], want=2)
     forward('input file missing', good, 'gone.npy', arrays=[('x', at('gone.npy'))], want=1)
     for name, content in (('empty', b''), ('cut', open(x, 'rb').read()[:70]), ('text', b'hello'), ('wrong size', open(x, 'rb').read()[:-1]),
                           ('shape 2^62', open(x, 'rb').read().replace(b'(2,)', b'(4611686018427387904,)')),
                           ('pickle', open(x, 'rb').read().replace(b'<f4', b'|O8'))):
-        forward(f'.npy {name}', good, '.npy', arrays=[('x', write(at('graphs', name.replace(' ', '-') + '.npy'), content))], want={1, 3})
+        forward(f'.npy {name}', good, '.npy', arrays=[('x', write(at('graphs', name.replace(' ', '-') + '.npy'), content))])
     other = at('graphs', 'other.npy')
     np.save(other, np.zeros((3, 3), np.int32))
-    forward('.npy of another type', good, 'x', arrays=[('x', other)], want={1, 2, 3})
+    forward('.npy of another type', good, 'x', arrays=[('x', other)], want=2)
     forward('.pb cut', good, '.pb', arrays=[('x', write(at('graphs', 'x.pb'), numpy_helper.from_array(np.zeros(2, np.float32)).SerializeToString()[:-3]))])
     case('forward: --in without =', ['forward', good, '--in', 'x'], 2, '--in')
     case('forward: output folder is a file', ['forward', good, '--in', f'x={x}', '-o', x], 1, 'x.npy')
@@ -552,10 +552,10 @@ def config_cases():
     bad_config('decoder is a list', put('model.decoder', []), name, 'decoder')
     for f in ('../base.gguf', '/etc/passwd', 'sub/../../x.onnx'):
         bad_config(f'file name {f}', put('model.decoder.filename', f), f)
-    bad_config('file name missing', put('model.decoder.filename', 'gone.onnx'), 'gone.onnx', want=1)
+    bad_config('file name missing', put('model.decoder.filename', 'gone.onnx'), 'gone.onnx', 'No such file', want=1)
     bad_config('file name is a number', put('model.decoder.filename', 7), 'filename')
     bad_config('file name with NUL', put('model.decoder.filename', 'model.onnx\0.x'), 'model.onnx')
-    bad_config('file name is the folder', put('model.decoder.filename', '.'), '.', want={1, 3})
+    bad_config('file name is the folder', put('model.decoder.filename', '.'), '.', want=3)
     bad_config('input of another name', put('model.decoder.inputs.input_ids', 'nothere'), 'nothere', want=0)
     bad_config('output of another name', put('model.decoder.outputs.logits', 'nothere'), 'nothere', want=0)
     bad_config('name pattern %s%s%n', put('model.decoder.inputs.past_key_names', '%s%s%n'), '%n', want=0)
@@ -569,12 +569,12 @@ def config_cases():
     bad_config('context 10^30', put('model.context_length', 10**30), 'context_length')
     bad_config('context is text', put('model.context_length', 'long'), 'context_length')
     bad_config('eos is text', put('model.eos_token_id', 'end'), 'eos_token_id')
-    bad_config('eos -1', put('model.eos_token_id', -1), 'eos_token_id', want={0, 3})
+    bad_config('eos -1', put('model.eos_token_id', -1), want=0)
     bad_config('100000 end tokens', put('model.eos_token_id', list(range(100000))), 'eos_token_id')
-    bad_config('temperature -1', put('search.temperature', -1), 'temperature', want={0, 3})
-    bad_config('top_k 10^15', lambda c: c['search'].update(do_sample=True, top_k=10**15), 'top_k', want={0, 3})
-    bad_config('search is text', put('search', 'x'), 'search', want={0, 3})
-    bad_config('type unknown', put('model.type', 'whisper'), want={0, 3})
+    bad_config('temperature -1', put('search.temperature', -1), want=0)
+    bad_config('top_k 10^15', lambda c: c['search'].update(do_sample=True, top_k=10**15), 'top_k', want=3)
+    bad_config('search is text', put('search', 'x'), 'search must be an object')
+    bad_config('type unknown', put('model.type', 'whisper'), want=0)
 
 
 def bad_tokenizer(name, change, *words, **options):
@@ -599,7 +599,7 @@ def tokenizer_cases():
     bad_tokenizer('id -1', put('model.vocab', {'a': -1}), f, '-1')
     bad_tokenizer('id 10^9', put('model.vocab', {'a': 10**9}), f, '1000000000')
     bad_tokenizer('id 2^64', put('model.vocab', {'a': 1 << 64}), f)
-    bad_tokenizer('one id twice', put('model.vocab', {'a': 1, 'b': 1}), f, want={0, 3})
+    bad_tokenizer('one id twice', put('model.vocab', {'a': 1, 'b': 1}), f, want=3)
     bad_tokenizer('merges are text', put('model.merges', 'a b'), f, 'merges')
     bad_tokenizer('merge of unknown tokens', put('model.merges', ['zz yy']), f, 'zz')
     bad_tokenizer('merge of one part', put('model.merges', ['zz']), f, 'merge 0')
@@ -610,20 +610,20 @@ def tokenizer_cases():
     bad_tokenizer('added tokens are text', put('added_tokens', 'x'), f, 'added')
     bad_tokenizer('unknown pre-tokenizer', put('pre_tokenizer', {'type': 'Psychic'}), f, 'Psychic')
     bad_tokenizer('unknown normalizer', put('normalizer', {'type': 'Psychic'}), f, 'Psychic')
-    bad_tokenizer('unknown decoder', put('decoder', {'type': 'Psychic'}), f, 'Psychic', want={0, 3})
+    bad_tokenizer('unknown decoder', put('decoder', {'type': 'Psychic'}), f, 'Psychic', want=3)
     split = lambda pattern: put('pre_tokenizer', {'type': 'Split', 'pattern': {'Regex': pattern}, 'behavior': 'Isolated', 'invert': False})
     bad_tokenizer('pattern with an open bracket', split('(a'), f, '(a')
     bad_tokenizer('pattern of 10^6 brackets', split('(' * 10**6), f)
-    bad_tokenizer('pattern that repeats 10^9 times', split('(a{1000}){1000}{1000}'), f, want={0, 1, 3})
-    bad_tokenizer('pattern that explodes', split('(a+)+(a+)+(a+)+$'), want={0, 1, 3}, text='a' * 5000 + 'b')
-    bad_tokenizer('empty pattern', split(''), want={0, 3})
+    bad_tokenizer('pattern that repeats 10^9 times', split('(a{1000}){1000}{1000}'), f, want=3)
+    bad_tokenizer('pattern that explodes', split('(a+)+(a+)+(a+)+$'), want=1, text='a' * 5000 + 'b')
+    bad_tokenizer('empty pattern', split(''), want=0)
     nested = {'type': 'ByteLevel'}
     for _ in range(400):
         nested = {'type': 'Sequence', 'pretokenizers': [nested]}
-    bad_tokenizer('400 sequences within one another', put('pre_tokenizer', nested), f, want={0, 3})
+    bad_tokenizer('400 sequences within one another', put('pre_tokenizer', nested), f, want=3)
     bad_tokenizer('replacement that grows', put('normalizer', {'type': 'Sequence', 'normalizers': [
         {'type': 'Replace', 'pattern': {'String': 'a'}, 'content': 'a' * 1000}] * 6}), 'Replace', want=1, text='a')
-    refused('tokenizer: missing', folder_with('tokenizer missing', tokenizer=None), 'tokenizer', want={1, 3})
+    refused('tokenizer: missing', folder_with('tokenizer missing', tokenizer=None), 'tokenizer', want=3)
     refused('tokenizer: generate with a damaged one', folder_with('tokenizer damaged', tokenizer=whole[:500]), f)
 
 
@@ -649,15 +649,15 @@ def template_cases():
     bad_template('10^5 brackets', '{{ ' + '(' * 10**5 + '1' + ')' * 10**5 + ' }}', 'template')
     bad_template('10^5 blocks', '{% if 1 %}' * 10**5 + '{% endif %}' * 10**5, 'template')
     bad_template('10^5 minus signs', '{{ ' + '-' * 10**5 + '1 }}', 'template')
-    bad_template('10^5 pipes', '{{ 1' + '|abs' * 10**5 + ' }}', want={0, 3})
-    bad_template('10^5 dots', '{{ messages' + '.x' * 10**5 + ' }}', want={0, 3})
+    bad_template('10^5 pipes', '{{ 1' + '|abs' * 10**5 + ' }}', want=3)
+    bad_template('10^5 dots', '{{ messages' + '.x' * 10**5 + ' }}', want=3)
     bad_template('bad UTF-8', b'\xff\xfe{{ messages[0].content }}', 'template')
-    bad_template('empty', '', want={0, 1, 3})
+    bad_template('empty', '', want=0)
     bad_template('include', "{% include '/etc/passwd' %}", 'include')
     bad_template('reach into internals', "{{ ''.__class__.__mro__ }}", '__class__', want=1)
     for name, content in (('broken', b'[{'), ('an object', b'{}'), ('a number', b'1'), ('list of numbers', b'[1]'), ('empty', b''), ('deep', b'[' * 50000)):
         case(f'messages: {name}', ['template', OGA, '--messages', write(at('messages', name.replace(' ', '-') + '.json'), content)],
-             {1, 2, 3} if name != 'list of numbers' else {0, 1, 2, 3}, name.replace(' ', '-') if name != 'list of numbers' else '')
+             2 if name != 'list of numbers' else 0, name.replace(' ', '-') if name != 'list of numbers' else '')
     case('messages: missing file', ['template', OGA, '--messages', at('gone.json')], 1, 'gone.json')
     case('messages: not given', ['template', OGA], 2, '--messages')
 
@@ -741,8 +741,8 @@ def option_cases():
             g(f'{flag} {v!r}', f'{flag}={v}', words=[flag.split('-')[2].rstrip('s')])
     g('--samplers twice the same', '--samplers', 'top_k,top_k', want=0)
     g('--top-p 0', '--top-p', '0', want=0)
-    g('--context 10^18', '--context', 10**18, words=['context'], want={0, 2, 4})
-    g('--context 2^62', '--context', 1 << 62, words=['context'], want={0, 2, 4})
+    g('--context 10^18', '--context', 10**18, words=['context'])
+    g('--context 2^62', '--context', 1 << 62, words=['context'])
     g('--threads 64', '--threads', 64, want=0)
     g('--device cuda:99', '--device', 'cuda:99', want=5, words=['cuda'])
     g('--device toaster', '--device', 'toaster', want=5, words=['toaster'])
@@ -761,47 +761,47 @@ def option_cases():
     case('prompt: longer than the context', ['generate', OGA, 'x y z ' * 100], 1, 'context')
     case('prompt: longer than --context', ['generate', OGA, 'hello hello hello', '--context', 4], 1, 'context')
     case('prompt: empty', ['generate', OGA, '', '-n', '2'], 0)
-    case('prompt: empty and raw', ['generate', OGA, '', '--raw', '-n', '2'], {1, 2}, 'empty')
-    case('prompt: empty stdin and raw', ['generate', OGA, '-', '--raw', '-n', '2'], {1, 2}, 'empty')
-    case('prompt: bad UTF-8', ['generate', OGA, b'\xff\xfe\xc3'.decode('utf-8', 'surrogateescape'), '-n', '2'], {0, 1, 2})
-    case('prompt: bad UTF-8 in stdin', ['generate', OGA, '-', '-n', '2'], {0, 1, 2}, stdin=b'a\xed\xa0\x80\xf8\x88\x80\x80\x80\xff')
-    case('prompt: NUL in stdin', ['generate', OGA, '-', '-n', '2'], {0, 1, 2}, stdin=b'a\0b')
+    case('prompt: empty and raw', ['generate', OGA, '', '--raw', '-n', '2'], 2, 'empty')
+    case('prompt: empty stdin and raw', ['generate', OGA, '-', '--raw', '-n', '2'], 2, 'empty')
+    case('prompt: bad UTF-8', ['generate', OGA, b'\xff\xfe\xc3'.decode('utf-8', 'surrogateescape'), '-n', '2'], 2, 'not UTF-8')
+    case('prompt: bad UTF-8 in stdin', ['generate', OGA, '-', '-n', '2'], 2, 'not UTF-8: byte 1', stdin=b'a\xed\xa0\x80\xf8\x88\x80\x80\x80\xff')
+    case('prompt: NUL in stdin', ['generate', OGA, '-', '-n', '2'], 2, 'NUL', stdin=b'a\0b')
     case('prompt: NUL in stdin of run', ['run', OGA, '-n', '2'], 2, 'NUL', stdin=b'a\0b\n')
-    case('prompt: bad UTF-8 in stdin of run', ['run', OGA, '-n', '2'], {0, 1, 2}, stdin=b'\xff\xfe\n')
+    case('prompt: bad UTF-8 in stdin of run', ['run', OGA, '-n', '2'], 2, 'not UTF-8', stdin=b'\xff\xfe\n')
     case('prompt: 3 MB line to run', ['run', OGA, '-n', '2'], 1, 'context', stdin=b'x' * 3000000 + b'\n')
     case('prompt: a conversation longer than the context', ['run', OGA, '-n', '8', '--ignore-eos'], 1, 'context', stdin=b'hello\n' * 40)
-    case('prompt: id out of range', ['generate', OGA, '--ids', f'1,{tiny.VOCAB}'], {1, 2}, str(tiny.VOCAB))
-    case('prompt: logits of an id out of range', ['logits', OGA, '--ids', '2147483647'], {1, 2}, '2147483647')
-    case('prompt: decode an id out of range', ['tokenize', OGA, '--decode', '--ids', '5,100000'], {1, 2}, '100000')
+    case('prompt: id out of range', ['generate', OGA, '--ids', f'1,{tiny.VOCAB}'], 2, str(tiny.VOCAB))
+    case('prompt: logits of an id out of range', ['logits', OGA, '--ids', '2147483647'], 2, '2147483647')
+    case('prompt: decode an id out of range', ['tokenize', OGA, '--decode', '--ids', '5,100000'], 2, '100000')
     case('prompt: more ids than the context', ['logits', OGA, '--ids', ','.join(['1'] * 65)], 1, 'context')
     case('perplexity: missing file', ['perplexity', OGA, '--file', at('gone.txt')], 1, 'gone.txt')
-    case('perplexity: empty file', ['perplexity', OGA, '--file', write(at('empty.txt'), b'')], {1, 2}, 'empty.txt')
-    case('perplexity: --context 10^18', ['perplexity', OGA, '--file', write(at('some.txt'), b'hello ' * 50), '--context', 10**18], {0, 2, 4}, 'context')
-    case('bench: -p 0', ['bench', OGA, '-p', '0', '-n', '1', '-r', '1'], {0, 2})
+    case('perplexity: empty file', ['perplexity', OGA, '--file', write(at('empty.txt'), b'')], 2, 'empty.txt')
+    case('perplexity: --context 10^18', ['perplexity', OGA, '--file', write(at('some.txt'), b'hello ' * 50), '--context', 10**18], 2, 'context')
+    case('bench: -p 0', ['bench', OGA, '-p', '0', '-n', '1', '-r', '1'], 2)
     for flag, v in (('-p', 'x'), ('-p', '-5'), ('-n', '99999999999999'), ('-r', '0'), ('-r', '-1'), ('-b', '0'), ('-d', 'x'), ('-b', '1000000')):
-        case(f'bench: {flag} {v}', ['bench', OGA, '-p', '4', '-n', '2', '-r', '1', flag, v], {1, 2, 4})
+        case(f'bench: {flag} {v}', ['bench', OGA, '-p', '4', '-n', '2', '-r', '1', flag, v], 1 if len(v) > 9 else 2)
 
 
 def place_cases():
     case('place: nothing there', ['generate', at('nowhere'), 'x'], 1, 'nowhere')
     case('place: no such .gguf', ['generate', at('nowhere.gguf'), 'x'], 1, 'nowhere.gguf')
     os.makedirs(at('dir.gguf', '.keep'), exist_ok=True)
-    case('place: a folder named x.gguf', ['generate', at('dir.gguf'), 'x'], {1, 3}, 'dir.gguf')
+    case('place: a folder named x.gguf', ['generate', at('dir.gguf'), 'x'], 3, 'dir.gguf')
     os.makedirs(at('dir.onnx', '.keep'), exist_ok=True)
-    case('place: a folder named x.onnx', ['forward', at('dir.onnx')], {1, 3}, 'dir.onnx')
+    case('place: a folder named x.onnx', ['forward', at('dir.onnx')], 3, 'dir.onnx')
     os.makedirs(at('hollow', '.keep'), exist_ok=True)
     case('place: a folder without a model', ['generate', at('hollow'), 'x'], 3, 'hollow')
     case('place: a text file', ['generate', write(at('readme.txt'), b'hi'), 'x'], 3, 'readme.txt')
-    case('place: a file as a folder', ['generate', GGUF + '/', 'x'], {1, 3}, 'base.gguf')
+    case('place: a file as a folder', ['generate', GGUF + '/', 'x'], 1, 'base.gguf')
     case('place: below a file', ['generate', GGUF + '/model.gguf', 'x'], 1, 'base.gguf')
     case('place: a name of 5000 bytes', ['generate', '/' + 'x' * 5000, 'x'], 1, 'xxx')
-    case('place: an empty name', ['generate', '', 'x'], {1, 2})
-    case('place: a device', ['generate', '/dev/zero', 'x'], {1, 3}, '/dev/zero')
+    case('place: an empty name', ['generate', '', 'x'], 1)
+    case('place: a device', ['generate', '/dev/zero', 'x'], 1, '/dev/zero')
     for name in ('pipe.gguf', 'pipe.onnx', 'pipe'):
         path = at(name)
         if not os.path.exists(path):
             os.mkfifo(path)
-        case(f'place: a pipe named {name}', ['generate' if name != 'pipe.onnx' else 'forward', path] + (['x'] if name != 'pipe.onnx' else []), {1, 3}, name)
+        case(f'place: a pipe named {name}', ['generate' if name != 'pipe.onnx' else 'forward', path] + (['x'] if name != 'pipe.onnx' else []), 1 if name == 'pipe' else 3, name)
     loop = at('loop.gguf')
     os.path.lexists(loop) or os.symlink(loop, loop)
     case('place: a link to itself', ['generate', loop, 'x'], 1, 'loop.gguf')
@@ -815,7 +815,7 @@ def place_cases():
     case('place: genai_config.json is a folder', ['generate', wrong, 'x', '-n', '2'], 0)
     wrong = folder_with('tokenizer is a pipe', tokenizer=None)
     os.mkfifo(os.path.join(wrong, 'tokenizer.json'))
-    case('place: tokenizer.json is a pipe', ['generate', wrong, 'x'], {1, 3}, 'tokenizer.json')
+    case('place: tokenizer.json is a pipe', ['generate', wrong, 'x'], 3, 'tokenizer.json')
     os.makedirs(at('models', 'deep', 'x'), exist_ok=True)
     os.path.lexists(at('models', 'again')) or os.symlink(at('models'), at('models', 'again'))
     case('place: list of a folder that holds itself', ['list', at('models')], 0)
@@ -862,14 +862,14 @@ def convert_cases():
     nan['blk.0.ffn_up.weight'][3, 5] = np.nan
     nan['blk.0.ffn_down.weight'][3, 5] = np.inf
     hf_folder(at('hf-nan'), model=tiny.safetensors(weights=nan))
-    c('NaN weights', at('hf-nan'), at('out-f'), {0, 3}, 'ffn', out=None)
+    c('NaN weights', at('hf-nan'), at('out-f'), 0)
     disk = at('tiny-disk')
     os.makedirs(disk, exist_ok=True)
-    if os.geteuid() == 0 and subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=96k', 'tmpfs', disk], capture_output=True).returncode == 0:
+    if os.geteuid() == 0 and subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=48k', 'tmpfs', disk], capture_output=True).returncode == 0:
         mounted.append(disk)
         c('disk full', GGUF, disk + '/out', 1, 'out', out=disk + '/out')
         case('convert: logits onto a full disk', ['logits', OGA, '--ids', ','.join(['1'] * 60), '-o', disk + '/big/l.npy'], 1, 'l.npy')
-        case('logits: disk full', ['logits', OGA, '--ids', ','.join(['1'] * 64), '-o', disk + '/l.npy'], {0, 1})
+        case('logits: disk full', ['logits', OGA, '--ids', ','.join(['1'] * 64), '-o', disk + '/l.npy'], 1, 'l.npy', 'No space left', absent=[disk + '/l.npy'])
 
 
 def nan_cases():
@@ -877,11 +877,14 @@ def nan_cases():
     w['output_norm.weight'][:] = np.nan
     nan = gguf_file('nan', gguf(weights=w)[0])
     for name, argv in (('greedy', ['--greedy']), ('sampled', ['--temperature', '1']), ('top-k', ['--temperature', '1', '--top-k', '5'])):
-        case(f'NaN logits: {name}', ['generate', nan, 'hi', '-n', '3', *argv], {1, 3}, 'NaN')
-    case('NaN logits: run', ['run', nan, '-n', '3'], {1, 3}, 'NaN', stdin=b'hi\n')
-    case('NaN logits: perplexity', ['perplexity', nan, '--file', write(at('p.txt'), b'hello ' * 30)], {1, 3}, 'NaN')
+        case(f'NaN logits: {name}', ['generate', nan, 'hi', '-n', '3', *argv], 1, 'NaN')
+    case('NaN logits: run', ['run', nan, '-n', '3'], 1, 'NaN', stdin=b'hi\n')
+    case('NaN logits: perplexity', ['perplexity', nan, '--file', write(at('p.txt'), b'hello ' * 30)], 1, 'NaN')
     w['output_norm.weight'][:] = np.inf
-    case('infinite logits', ['generate', gguf_file('inf', gguf(weights=w)[0]), 'hi', '-n', '3'], {0, 1, 3})
+    case('infinite logits', ['generate', gguf_file('inf', gguf(weights=w)[0]), 'hi', '-n', '3'], 1, 'NaN')
+
+
+WORKING = 4 if SANITIZED else 0.8  # seconds until a tiny model is loaded and at work
 
 
 def interrupt_cases():
@@ -890,15 +893,15 @@ def interrupt_cases():
     soon = lambda seconds: (lambda q, t=[]: (t or t.append(time.time())) is not None and time.time() - t[0] > seconds)
     text = write(at('long.txt'), b'hello world, this is a text. ' * 60000)
     ids = ','.join(['5'] * 60000)
-    case('Ctrl-C: generate', ['generate', model, 'hi', '-n', '1000000', '--ignore-eos'], 130, 'interrupted', interrupt=soon(0.4))
-    case('Ctrl-C: generate --json', ['generate', model, 'hi', '-n', '1000000', '--ignore-eos', '--json'], 130, 'interrupted', interrupt=soon(0.4))
-    case('Ctrl-C: a long prompt', ['generate', model, '--ids', ids], 130, 'interrupted', interrupt=soon(0.4))
-    case('Ctrl-C: run', ['run', model, '-n', '1000000', '--ignore-eos'], 130, 'interrupted', interrupt=soon(0.4), stdin=b'hi\n')
-    case('Ctrl-C: run that waits for a line', ['run', model], 130, 'interrupted', interrupt=soon(0.4), open_stdin=True)
-    case('Ctrl-C: logits', ['logits', model, '--ids', ids], 130, 'interrupted', interrupt=soon(0.4))
-    case('Ctrl-C: perplexity', ['perplexity', model, '--file', text, '--context', '4096'], 130, 'interrupted', interrupt=soon(0.4))
-    case('Ctrl-C: bench', ['bench', model, '-p', '20000', '-n', '20000', '-r', '50'], 130, 'interrupted', interrupt=soon(0.4))
-    case('Ctrl-C: tokenize', ['tokenize', model, '--file', write(at('longer.txt'), b'hello world, this is a text. ' * 2000000)], {0, 130}, interrupt=soon(0.2), stdout=lambda: open(os.devnull, 'wb'))
+    case('Ctrl-C: generate', ['generate', model, 'hi', '-n', '1000000', '--ignore-eos'], 130, 'interrupted', interrupt=soon(WORKING))
+    case('Ctrl-C: generate --json', ['generate', model, 'hi', '-n', '1000000', '--ignore-eos', '--json'], 130, 'interrupted', interrupt=soon(WORKING))
+    case('Ctrl-C: a long prompt', ['generate', model, '--ids', ids], 130, 'interrupted', interrupt=soon(WORKING))
+    case('Ctrl-C: run', ['run', model, '-n', '1000000', '--ignore-eos'], 130, 'interrupted', interrupt=soon(WORKING), stdin=b'hi\n')
+    case('Ctrl-C: run that waits for a line', ['run', model], 130, 'interrupted', interrupt=soon(WORKING), open_stdin=True)
+    case('Ctrl-C: logits', ['logits', model, '--ids', ids], 130, 'interrupted', interrupt=soon(WORKING))
+    case('Ctrl-C: perplexity', ['perplexity', model, '--file', text, '--context', '4096'], 130, 'interrupted', interrupt=soon(WORKING))
+    case('Ctrl-C: bench', ['bench', model, '-p', '20000', '-n', '20000', '-r', '50'], 130, 'interrupted', interrupt=soon(WORKING))
+    case('Ctrl-C: tokenize', ['tokenize', model, '--file', write(at('longer.txt'), b'hello world, this is a text. ' * 2000000)], 130, 'interrupted', interrupt=soon(WORKING), stdout=lambda: open(os.devnull, 'wb'))
     big = at('big.gguf')
     rows = 3 << 20
     write(big, sparse_gguf(rows))
