@@ -961,14 +961,14 @@ mounted = []
 
 def main():
     start = time.time()
-    make_base()
-    for part in (gguf_cases, onnx_cases, forward_cases, config_cases, tokenizer_cases, template_cases, hf_cases, option_cases,
-                 place_cases, stream_cases, convert_cases, nan_cases, interrupt_cases, flip_cases):
-        part()
-    cases[:] = [c for c in cases if a.only in c[0]]
     passed = failed = 0
     slow = []
     try:
+        make_base()
+        for part in (gguf_cases, onnx_cases, forward_cases, config_cases, tokenizer_cases, template_cases, hf_cases, option_cases,
+                     place_cases, stream_cases, convert_cases, nan_cases, interrupt_cases, flip_cases):
+            part()
+        cases[:] = [c for c in cases if a.only in c[0]]
         with ThreadPoolExecutor(2) as pool:
             for name, code, message, fault, seconds in pool.map(run_case, cases):
                 passed, failed = passed + (not fault), failed + bool(fault)
