@@ -1,6 +1,9 @@
 /* main.c - finds the command, parses its options, runs it. */
 #include "cli/cli.h"
 
+#include "base/fs.h"
+#include "base/log.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -60,6 +63,27 @@ int cmd_help(const cli_options *o)
     return code;
 }
 
+static void on_log(void *user, ox_log_level level, const char *line)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+    (void)user;
+    fprintf(stderr, "oxgen: %s: %s\n", names[level], line);
+}
+
+/* OXGEN_LOG=error|warn|info|debug; warn when unset. 0, or the exit code of an unknown word. */
+static int open_log(void)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+    const char *word = ox_env("OXGEN_LOG");
+    int level = word && *word ? -1 : OX_LOG_WARN;
+    for (int i = 0; level < 0 && i < (int)OX_COUNT(names); i++)
+        if (!strcmp(word, names[i])) level = i;
+    if (level < 0)
+        return cli_usage("OXGEN_LOG=%s is not known; expected error, warn, info or debug", word);
+    ox_log_set(on_log, NULL, (ox_log_level)level);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     cli_options o = {0};
@@ -77,7 +101,8 @@ int main(int argc, char **argv)
                     : cli_usage("there is no command '%s'; see oxgen help", name);
     }
     cli_catch_interrupt(!(c->groups & (G_MODEL | G_CONVERT)));
-    int code = cli_parse(&o, c, argc - 2, argv + 2);
+    int code = open_log();
+    if (!code) code = cli_parse(&o, c, argc - 2, argv + 2);
     if (!code) code = o.help ? print_help(c) : c->fn(&o);
     cli_options_free(&o);
     cli_notes_now();

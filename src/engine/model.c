@@ -1,4 +1,5 @@
 /* model.c - opens a model: source, terms, plan, packed weights, tokenizer, templates. */
+#include "base/log.h"
 #include "engine/engine_internal.h"
 #include "text/unicode.h"
 
@@ -212,6 +213,8 @@ static ox_status open_plan(ox_model *m, const ox_model_options *o, ox_err *err)
     OX_TRY(ox_plan_open(&m->plan, g, m->backend, &po, err));
     OX_TRY(m->backend->ops->prepare(m->backend, m->plan->calls.p, m->plan->calls.n, on_prepare, &lp,
                                     drop_source_pages, err));
+    ox_log(OX_LOG_INFO, "%zu terms became %zu calls; %.1f MB of packed weights", g->nodes.n,
+           m->plan->calls.n, (double)m->backend->ops->weight_bytes(m->backend) / 1e6);
     OX_TRY(ox_exec_open(&m->exec, m->plan, err));
     return ox_kv_pool_open(&m->kv, g->caches.p, g->caches.n, kv_type(m, o), 0, err);
 }
@@ -226,6 +229,10 @@ static ox_status open_graph(ox_model *m, const ox_model_options *o, ox_err *err)
                                     s->in_past_k,     s->in_past_v,     s->out_logits,
                                     s->out_present_k, s->out_present_v, s->facts.context_length};
         OX_TRY(ox_opt_run(s->graph, &ports, &s->arena, &m->opt, err));
+        for (size_t i = 0; i < m->opt.n_changes; i++)
+            if (m->opt.changes[i].n_changes)
+                ox_log(OX_LOG_DEBUG, "rewrite %s: %d", m->opt.changes[i].pass,
+                       m->opt.changes[i].n_changes);
     } else {
         m->opt.is_terms = true;
     }
