@@ -33,12 +33,17 @@ quick: all
 ## ktest: kernels against their references; FAMILY=name restricts
 ktest: all
 	@$(BUILD)/tests/ktest $(FAMILY)
-## check: layers, symbols, sizes, names, formatting
+## check: layers, symbols, sizes, names, public headers, formatting; all of them run, then the verdict
 check: all
-	@tools/check-layers && tools/check-symbols $(BUILD)/liboxgen.a && tools/check-style && tools/check-format && echo "check: ok"
-## tidy: clang-tidy at zero, kernels' instruction-set files left out; results are kept by content
+	@bad=0; for c in layers "symbols $(BUILD)/liboxgen.a" style headers format; do \
+	  tools/check-$$c || { echo "check: $${c%% *} failed"; bad=1; }; done; \
+	  [ $$bad = 0 ] && echo "check: ok"
+## format: rewrite the C files as the check wants them
+format:
+	@tools/check-format --fix
+## tidy: clang-tidy at zero, kernels' instruction-set files left out; what passed is kept by content
 tidy: all
-	@tools/tidy $(BUILD)
+	@tools/tidy --jobs $(JOBS) $(BUILD)
 ## asan: unit tests under address and undefined-behaviour sanitizers
 asan:
 	@$(MAKE) BUILD=build/asan all-asan
@@ -89,4 +94,8 @@ clean:
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  %-12s %s\n", $$1, $$2 }'
+<<<<<<< HEAD
 .PHONY: figures all app demo test test-all test-packages quick ktest check asan all-asan node-tests fuzz clean help
+=======
+.PHONY: all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests fuzz clean help
+>>>>>>> 71abadc (tools, base: check headers, formatting and insides; tables hash by process)

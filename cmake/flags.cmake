@@ -2,6 +2,7 @@
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(OXGEN_REQUIRED_FLAGS
     -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
     -Wdouble-promotion -Werror -fno-math-errno -ffp-contract=off -fno-strict-aliasing)

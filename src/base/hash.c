@@ -1,6 +1,7 @@
 /* hash.c - open addressing with linear probing over a multiply-fold hash (the mixing step of
- * wyhash: 64x64 -> 128 bits, halves xored). Not for adversarial keys at scale: cap is bounded by
- * the file sizes the readers accept, and probes by the map's fill. */
+ * wyhash: 64x64 -> 128 bits, halves xored). Tables start it from where the system's loader put this
+ * code, which the author of a file cannot know: no list of names can be made to probe long. Only
+ * the places in a table depend on that, and nothing walks a table by place. */
 #include "base/hash.h"
 
 #include "base/mem.h"
@@ -16,10 +17,10 @@ static uint64_t fold(uint64_t a, uint64_t b)
     return (uint64_t)r ^ (uint64_t)(r >> 64);
 }
 
-uint64_t ox_hash64(const void *bytes, size_t n)
+static uint64_t hash_from(uint64_t h, const void *bytes, size_t n)
 {
     const unsigned char *p = bytes;
-    uint64_t h = 0x9e3779b97f4a7c15u ^ n;
+    h ^= n;
     for (; n >= 8; n -= 8, p += 8) {
         uint64_t w;
         memcpy(&w, p, 8);
@@ -28,6 +29,16 @@ uint64_t ox_hash64(const void *bytes, size_t n)
     uint64_t tail = 0;
     if (n) memcpy(&tail, p, n);
     return fold(h ^ tail, 0x8ebc6af09c88c6e3u);
+}
+
+uint64_t ox_hash64(const void *bytes, size_t n)
+{
+    return hash_from(0x9e3779b97f4a7c15u, bytes, n);
+}
+
+uint64_t ox_hash_key(const void *bytes, size_t n)
+{
+    return hash_from(fold((uintptr_t)ox_hash_key, 0x9e3779b97f4a7c15u), bytes, n);
 }
 
 static ox_map_slot *slot_for(const ox_map *m, ox_str key, uint64_t hash)
@@ -60,7 +71,7 @@ bool ox_map_put(ox_map *m, ox_str key, uint64_t value)
 {
     if (!key.p) key.p = "";
     if (!ox_map_reserve(m, m->n + 1)) return false;
-    const uint64_t hash = ox_hash64(key.p, key.n);
+    const uint64_t hash = ox_hash_key(key.p, key.n);
     ox_map_slot *s = slot_for(m, key, hash);
     if (!s->key.p) m->n++;
     *s = (ox_map_slot){key, value, hash};
@@ -70,7 +81,7 @@ bool ox_map_put(ox_map *m, ox_str key, uint64_t value)
 bool ox_map_get(const ox_map *m, ox_str key, uint64_t *value)
 {
     if (!m->cap) return false;
-    const ox_map_slot *s = slot_for(m, key, ox_hash64(key.p ? key.p : "", key.n));
+    const ox_map_slot *s = slot_for(m, key, ox_hash_key(key.p ? key.p : "", key.n));
     if (!s->key.p) return false;
     if (value) *value = s->value;
     return true;

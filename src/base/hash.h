@@ -1,4 +1,4 @@
-/* hash.h - a 64-bit hash and a map from byte strings to 64-bit values.
+/* hash.h - 64-bit hashes and a map from byte strings to 64-bit values.
  *
  * Keys are borrowed: the caller keeps their bytes alive as long as the map. Not thread safe
  * while it changes; any number of readers afterwards. */
@@ -6,7 +6,8 @@
 #define OX_BASE_HASH_H
 #include "base/str.h"
 
-uint64_t ox_hash64(const void *bytes, size_t n);
+uint64_t ox_hash64(const void *bytes, size_t n);   /* the same everywhere and always */
+uint64_t ox_hash_key(const void *bytes, size_t n); /* differs from process to process: for tables */
 
 typedef struct ox_map {
     struct ox_map_slot *slots;

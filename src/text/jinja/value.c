@@ -293,7 +293,7 @@ static ox_status hash_value(ox_jstate *j, ox_jval v, int depth, uint64_t *out)
     switch (v.kind) {
     case OX_JKIND_STR:
         OX_TRY(ox_jspend(j, v.u.str->n / 64));
-        *out = ox_hash64(v.u.str->p, v.u.str->n);
+        *out = ox_hash_key(v.u.str->p, v.u.str->n);
         return OX_OK;
     case OX_JKIND_BOOL:
     case OX_JKIND_INT:
@@ -304,7 +304,7 @@ static ox_status hash_value(ox_jstate *j, ox_jval v, int depth, uint64_t *out)
             i = (int64_t)v.u.f;
             break;
         }
-        *out = ox_hash64(&v.u.f, sizeof(v.u.f));
+        *out = ox_hash_key(&v.u.f, sizeof(v.u.f));
         return OX_OK;
     case OX_JKIND_NONE:
     case OX_JKIND_UNDEFINED:
@@ -317,13 +317,13 @@ static ox_status hash_value(ox_jstate *j, ox_jval v, int depth, uint64_t *out)
             uint64_t h[2] = {*out, 0};
             OX_TRY(ox_jspend(j, 1));
             OX_TRY(hash_value(j, v.u.seq->p[k], depth + 1, &h[1]));
-            *out = ox_hash64(h, sizeof(h));
+            *out = ox_hash_key(h, sizeof(h));
         }
         return OX_OK;
     default:
         return OX_JFAIL(j, "%s can't be the key of a dict", ox_jkind_name(v));
     }
-    *out = ox_hash64(&i, sizeof(i));
+    *out = ox_hash_key(&i, sizeof(i));
     return OX_OK;
 }
 
