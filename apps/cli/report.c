@@ -13,8 +13,8 @@
 
 static volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t at_once; /* Ctrl-C ends the program: nothing would look at the flag */
-static double bar_shown; /* time of the last drawn bar; 0 = no bar on screen */
-static ox_buf notes;     /* of the model, until the command gets on: a failure is one line */
+static double bar_shown;              /* time of the last drawn bar; 0 = no bar on screen */
+static ox_buf notes; /* of the model, until the command gets on: a failure is one line */
 
 static const struct {
     ox_status status;

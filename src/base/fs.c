@@ -161,8 +161,8 @@ ox_status ox_path_beneath(char **path, const char *dir, ox_str name, ox_err *err
     const int why = errno;
     root = real ? realpath(dir, NULL) : NULL;
     if (!real || !root) {
-        st = OX_FAIL(err, OX_NOT_FOUND, "%s: cannot open: %s", joined,
-                     strerror(real ? errno : why));
+        st =
+            OX_FAIL(err, OX_NOT_FOUND, "%s: cannot open: %s", joined, strerror(real ? errno : why));
         goto fail;
     }
     if (!is_below(real, root)) {

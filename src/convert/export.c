@@ -158,13 +158,12 @@ static ox_status check_room(const target *t, uint64_t bytes, ox_err *err)
     char *above = ox_path_dir(t->dir);
     if (!above) return OX_FAIL(err, OX_NO_MEMORY, "out of memory");
     const uint64_t room = ox_disk_free(above);
-    const ox_status st =
-        room >= bytes
-            ? OX_OK
-            : OX_FAIL(err, OX_IO,
-                      "%s needs %.2f MB and the disk has %.2f MB free: free "
-                      "some room or give a folder elsewhere",
-                      t->dir, (double)bytes / 1e6, (double)room / 1e6);
+    const ox_status st = room >= bytes
+                             ? OX_OK
+                             : OX_FAIL(err, OX_IO,
+                                       "%s needs %.2f MB and the disk has %.2f MB free: free "
+                                       "some room or give a folder elsewhere",
+                                       t->dir, (double)bytes / 1e6, (double)room / 1e6);
     ox_free(above);
     return st;
 }

@@ -64,8 +64,8 @@ OX_INLINE void direct_rows(const ox_qexact_args *a, const uint8_t *rec, size_t r
     OX_UNROLL(8)
     for (int r = 0; r < R; r++)
         OX_UNROLL(4)
-        for (int v = 0; v < NV; v++)
-            acc[r][v] = qf_zero();
+    for (int v = 0; v < NV; v++)
+        acc[r][v] = qf_zero();
     for (size_t b = 0; b < p->blocks; b++, rec += p->record) {
         if (!v0) prefetch(rec, p->record);
         const float *x[DIRECT_ROWS];
@@ -79,8 +79,8 @@ OX_INLINE void direct_rows(const ox_qexact_args *a, const uint8_t *rec, size_t r
         OX_UNROLL(8)
         for (int r = 0; r < R; r++)
             OX_UNROLL(4)
-            for (int v = 0; v < NV; v++)
-                even[r][v] = odd[r][v] = qf_zero();
+        for (int v = 0; v < NV; v++)
+            even[r][v] = odd[r][v] = qf_zero();
         for (size_t j = 0; j < block / (size_t)per; j++) {
             qi w[REGS];
             OX_UNROLL(4)
@@ -89,14 +89,14 @@ OX_INLINE void direct_rows(const ox_qexact_args *a, const uint8_t *rec, size_t r
             OX_UNROLL(8)
             for (int i = 0; i < per; i++)
                 OX_UNROLL(4)
-                for (int v = 0; v < NV; v++) {
-                    const qf q = code_float(w[v], i, bits, middle, table);
-                    OX_UNROLL(8)
-                    for (int r = 0; r < R; r++) {
-                        qf *s = i % 2 ? &odd[r][v] : &even[r][v];
-                        *s = qf_fma(q, qf_set1(x[r][j * (size_t)per + (size_t)i]), *s);
-                    }
+            for (int v = 0; v < NV; v++) {
+                const qf q = code_float(w[v], i, bits, middle, table);
+                OX_UNROLL(8)
+                for (int r = 0; r < R; r++) {
+                    qf *s = i % 2 ? &odd[r][v] : &even[r][v];
+                    *s = qf_fma(q, qf_set1(x[r][j * (size_t)per + (size_t)i]), *s);
                 }
+            }
         }
         const uint8_t *at = rec + (size_t)COLS * block * (size_t)bits / 8;
         OX_UNROLL(4)
@@ -112,8 +112,8 @@ OX_INLINE void direct_rows(const ox_qexact_args *a, const uint8_t *rec, size_t r
     OX_UNROLL(8)
     for (int r = 0; r < R; r++)
         OX_UNROLL(4)
-        for (int v = 0; v < NV; v++)
-            qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
+    for (int v = 0; v < NV; v++)
+        qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
 }
 
 #define DIRECT_CASE(zero, R, bits, block)                                                          \
@@ -175,8 +175,8 @@ OX_INLINE void panel_rows(const ox_qexact_args *a, const float_panel *p, size_t 
     OX_UNROLL(8)
     for (int r = 0; r < R; r++)
         OX_UNROLL(2)
-        for (int v = 0; v < PANEL_REGS; v++)
-            acc[r][v] = b0 ? qf_load(c + r * COLS + (v0 + v) * QW) : qf_zero();
+    for (int v = 0; v < PANEL_REGS; v++)
+        acc[r][v] = b0 ? qf_load(c + r * COLS + (v0 + v) * QW) : qf_zero();
     for (size_t b = 0; b < n_blocks; b++) {
         const float *x[PANEL_ROWS];
         qf s[2][PANEL_ROWS][PANEL_REGS];
@@ -191,13 +191,13 @@ OX_INLINE void panel_rows(const ox_qexact_args *a, const float_panel *p, size_t 
         const float(*q)[COLS] = p->q + b * block;
         for (size_t k = 0; k < block; k += 2)
             OX_UNROLL(2)
-            for (size_t i = 0; i < 2; i++)
-                OX_UNROLL(8)
-                for (int r = 0; r < R; r++)
-                    OX_UNROLL(2)
-                    for (int v = 0; v < PANEL_REGS; v++)
-                        s[i][r][v] = qf_fma(qf_load(q[k + i] + (v0 + v) * QW), qf_set1(x[r][k + i]),
-                                            s[i][r][v]);
+        for (size_t i = 0; i < 2; i++)
+            OX_UNROLL(8)
+        for (int r = 0; r < R; r++)
+            OX_UNROLL(2)
+        for (int v = 0; v < PANEL_REGS; v++)
+            s[i][r][v] =
+                qf_fma(qf_load(q[k + i] + (v0 + v) * QW), qf_set1(x[r][k + i]), s[i][r][v]);
         OX_UNROLL(8)
         for (int r = 0; r < R; r++) {
             const float sum = zero == OX_ZERO_MIDDLE ? 0.0f : sum_of(x[r], block);
@@ -211,8 +211,8 @@ OX_INLINE void panel_rows(const ox_qexact_args *a, const float_panel *p, size_t 
     OX_UNROLL(8)
     for (int r = 0; r < R; r++)
         OX_UNROLL(2)
-        for (int v = 0; v < PANEL_REGS; v++)
-            qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
+    for (int v = 0; v < PANEL_REGS; v++)
+        qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
 }
 
 typedef struct panel_job {

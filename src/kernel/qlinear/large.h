@@ -115,8 +115,8 @@ OX_INLINE void large_rows(const large_job *j, const strip_meta *m, const int8_t 
     OX_UNROLL(8)
     for (int r = 0; r < R; r++)
         OX_UNROLL(4)
-        for (int v = 0; v < NV; v++)
-            acc[r][v] = j->b0 ? qf_load(c + r * COLS + (v0 + v) * QW) : qf_zero();
+    for (int v = 0; v < NV; v++)
+        acc[r][v] = j->b0 ? qf_load(c + r * COLS + (v0 + v) * QW) : qf_zero();
     const uint8_t(*codes)[COLS * 4] = p->codes;
     for (size_t b = 0; b < n_blocks; b++, codes += steps, x += 4 * steps) {
         qi dot[LARGE_ROWS][LARGE_REGS];
@@ -130,8 +130,8 @@ OX_INLINE void large_rows(const large_job *j, const strip_meta *m, const int8_t 
         OX_UNROLL(8)
         for (int r = 0; r < R; r++)
             OX_UNROLL(4)
-            for (int v = 0; v < NV; v++)
-                dot[r][v] = dot_begin(zero_init(m->words[r][b], k.zeros[v], zero));
+        for (int v = 0; v < NV; v++)
+            dot[r][v] = dot_begin(zero_init(m->words[r][b], k.zeros[v], zero));
         OX_UNROLL(8)
         for (size_t s = 0; s < steps; s++) {
             qi w[LARGE_REGS];
@@ -155,8 +155,8 @@ OX_INLINE void large_rows(const large_job *j, const strip_meta *m, const int8_t 
     OX_UNROLL(8)
     for (int r = 0; r < R; r++)
         OX_UNROLL(4)
-        for (int v = 0; v < NV; v++)
-            qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
+    for (int v = 0; v < NV; v++)
+        qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
 }
 
 #define LARGE_CASE(zero, R, bits, steps)                                                           \

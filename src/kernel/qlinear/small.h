@@ -53,8 +53,8 @@ OX_INLINE void small_rows(const ox_qlinear_args *a, const uint8_t *rec, size_t r
     OX_UNROLL(8)
     for (int r = 0; r < R; r++)
         OX_UNROLL(4)
-        for (int v = 0; v < NV; v++)
-            acc[r][v] = qf_zero();
+    for (int v = 0; v < NV; v++)
+        acc[r][v] = qf_zero();
     for (size_t b = 0; b < p->blocks; b++, rec += p->record, x += block, scales += 4, sums += 4) {
         if (!v0) prefetch(rec, p->record);
         float sx[SMALL_ROWS], sxq[SMALL_ROWS];
@@ -95,8 +95,8 @@ OX_INLINE void small_rows(const ox_qlinear_args *a, const uint8_t *rec, size_t r
     OX_UNROLL(8)
     for (int r = 0; r < R; r++)
         OX_UNROLL(4)
-        for (int v = 0; v < NV; v++)
-            qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
+    for (int v = 0; v < NV; v++)
+        qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
 }
 
 /* One group of registers after the other: all of a tile for one row, SMALL_REGS for more. */
