@@ -94,8 +94,4 @@ clean:
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  %-12s %s\n", $$1, $$2 }'
-<<<<<<< HEAD
-.PHONY: figures all app demo test test-all test-packages quick ktest check asan all-asan node-tests fuzz clean help
-=======
-.PHONY: all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests fuzz clean help
->>>>>>> 71abadc (tools, base: check headers, formatting and insides; tables hash by process)
+.PHONY: all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests install dist bench fuzz figures clean help
