@@ -156,6 +156,7 @@ static void wrong_operands_name_node_and_operator(void **state)
         {"SequenceLength", "x", "must be a sequence"},
     };
     static const int64_t seven = 7;
+    teardown(state); /* every case gets a fixture of its own */
     for (size_t i = 0; i < OX_COUNT(cases); i++) {
         ox_run_results *r;
         assert_int_equal(setup(state), 0);

@@ -89,11 +89,36 @@ static void sort(ox_sampler *s)
     s->sorted = true;
 }
 
+/* Lets the worst of heap[0..n), which is at i, sink to where its children are better. */
+static void sift(candidate *heap, size_t n, size_t i)
+{
+    for (size_t child = 2 * i + 1; child < n; i = child, child = 2 * i + 1) {
+        if (child + 1 < n && by_logit(&heap[child + 1], &heap[child]) > 0) child++;
+        if (by_logit(&heap[child], &heap[i]) <= 0) return;
+        const candidate t = heap[i];
+        heap[i] = heap[child];
+        heap[child] = t;
+    }
+}
+
+/* The k best come first, as a heap whose root is the worst of them. */
+static void select_best(candidate *list, size_t n, size_t k)
+{
+    for (size_t i = k / 2; i-- > 0;)
+        sift(list, k, i);
+    for (size_t i = k; i < n; i++)
+        if (by_logit(&list[i], &list[0]) < 0) {
+            list[0] = list[i];
+            sift(list, k, 0);
+        }
+}
+
 static void top_k(ox_sampler *s)
 {
     if (s->o.top_k <= 0 || (size_t)s->o.top_k >= s->list.n) return;
-    sort(s);
+    if (!s->sorted) select_best(s->list.p, s->list.n, (size_t)s->o.top_k);
     s->list.n = (size_t)s->o.top_k;
+    sort(s);
 }
 
 /* Sum of e^(logit - highest) over the sorted list. */

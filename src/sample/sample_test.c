@@ -88,6 +88,11 @@ static void truncations_keep_exactly_their_set(void **state)
     o.temperature = 1;
     o.top_k = 2; /* three share the best logit: the two lower ids stay */
     assert_int_equal(reachable(&o, tied, 5), 1u << 1 | 1u << 2);
+    float many[1000];
+    for (int i = 0; i < 1000; i++)
+        many[i] = (float)((i * 7919) % 1000) * 0.01f; /* 0 to 9.99, each once */
+    o.top_k = 1;
+    assert_int_equal(pick(&o, many, 1000, 0), 321); /* 321 * 7919 = 999 (mod 1000) */
     o.top_k = 0;
     o.top_p = 0.6f; /* the smallest prefix that reaches it: 0.5 + 0.3 */
     assert_int_equal(reachable(&o, p, 4), 3);
