@@ -36,6 +36,7 @@ struct ox_sampler {
     OX_VEC(candidate) list;
     OX_VEC(int32_t) counts; /* scratch, one per id: new-token counts, -1 = only in the prompt */
     bool sorted;
+    ox_select_fn *select;  /* row of kernel/select for this machine; all rows agree */
     OX_VEC(uint8_t) order; /* rows of samplers.def */
 };
 
@@ -222,6 +223,15 @@ static ox_status check_options(const ox_sampler_options *o, ox_err *err)
     return OX_OK;
 }
 
+static ox_status pick_select(ox_sampler *s, ox_err *err)
+{
+    ox_machine m = {0};
+    OX_TRY(ox_cpu_features(&m.cpu_features, err));
+    const ox_select_args a = {.rows = 1, .k = 1};
+    s->select = (ox_select_fn *)ox_kernel_pick(ox_select_rows, OX_DEVICE_CPU, &m, &a)->fn;
+    return OX_OK;
+}
+
 ox_status ox_sampler_open(ox_sampler **out, const ox_sampler_options *o, ox_err *err)
 {
     ox_status st = OX_OK;
@@ -234,6 +244,7 @@ ox_status ox_sampler_open(ox_sampler **out, const ox_sampler_options *o, ox_err 
     ox_sampler *s = ox_calloc(1, sizeof(*s));
     if (!s) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
     s->o = *o;
+    OX_TRY_GOTO(pick_select(s, err));
     for (size_t i = 0; i < o->n_bias; i++)
         if (!ox_vec_push(&s->bias, o->bias[i])) goto no_memory;
     for (size_t i = 0; i < o->n_suppress; i++)
@@ -294,16 +305,14 @@ static bool has_nan(const float *logits, size_t n)
 }
 
 /* The best of logits, ties to the lower id; none is NaN. */
-static int32_t best_of(const float *logits, size_t n)
+static int32_t best_of(const ox_sampler *s, const float *logits, size_t n)
 {
-    int32_t best = 0;
-    float highest = logits[0];
-    for (size_t i = 1; i < n; i++)
-        if (logits[i] > highest) {
-            highest = logits[i];
-            best = (int32_t)i;
-        }
-    return best;
+    int32_t id;
+    float value;
+    const ox_select_args a = {
+        .x = logits, .ids = &id, .values = &value, .rows = 1, .dim = n, .k = 1, .ldx = n};
+    s->select(&a, 0, 1);
+    return id;
 }
 
 static bool is_suppressed(const ox_sampler *s, int32_t id)
@@ -340,7 +349,7 @@ ox_status ox_sampler_pick(ox_sampler *s, const float *logits, size_t n, uint64_t
                        "too large for --numerics; try --numerics exact",
                        (unsigned long long)position);
     if (is_plain_greedy(s)) {
-        *id = best_of(logits, n);
+        *id = best_of(s, logits, n);
         return OX_OK;
     }
     if (!ox_vec_reserve(&s->list, n) || !ox_vec_reserve(&s->counts, n))
