@@ -4,7 +4,7 @@
  * fails or is stopped removes it. */
 #include "convert/export_internal.h"
 
-#include "file/json.h"
+#include "base/json.h"
 
 #define STATE_FILE "oxgen_convert.json"
 #define NOTE_FILE "progress.json"

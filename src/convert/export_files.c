@@ -2,7 +2,7 @@
  * source's own bytes, or made of what it knows) and generation_config.json. */
 #include "convert/export_internal.h"
 
-#include "file/json.h"
+#include "base/json.h"
 
 typedef struct files {
     const ox_source *s;

@@ -48,6 +48,8 @@ struct ox_session {
 /* What a file asks beyond a limit is a refusal of the file: OX_LIMIT becomes OX_UNSUPPORTED. */
 ox_status ox_refused(ox_status st, ox_err *err);
 ox_status ox_source_open(ox_source **out, const char *path, const ox_model_options *o, ox_err *err);
+/* text.c: gives a text to the caller, NUL-terminated, even when empty; n NULL = not wanted. */
+ox_status ox_engine_hand_over(ox_buf *b, char **text, size_t *n, ox_err *err);
 /* What a missing tokenizer means, as an error. */
 ox_status ox_model_need_tokenizer(const ox_model *m, ox_err *err);
 

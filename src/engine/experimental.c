@@ -3,16 +3,6 @@
 
 #include <string.h>
 
-static ox_status hand_over(ox_buf *b, char **text, ox_err *err)
-{
-    if (b->failed || !b->p) {
-        ox_buf_deinit(b);
-        return OX_FAIL(err, OX_NO_MEMORY, "no memory for a report");
-    }
-    *text = b->p;
-    return OX_OK;
-}
-
 ox_status ox_model_plan_text(const ox_model *m, char **text, ox_err *err)
 {
     ox_buf b = {0};
@@ -21,7 +11,7 @@ ox_status ox_model_plan_text(const ox_model *m, char **text, ox_err *err)
                        "the graph runs operator by operator: there is no plan");
     ox_opt_report_print(&m->opt, &b);
     ox_plan_print(m->plan, &b);
-    return hand_over(&b, text, err);
+    return ox_engine_hand_over(&b, text, NULL, err);
 }
 
 ox_status ox_model_cost_of(const ox_model *m, ox_model_cost *out, ox_err *err)

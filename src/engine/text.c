@@ -28,7 +28,7 @@ ox_status ox_model_need_tokenizer(const ox_model *m, ox_err *err)
         "--ids");
 }
 
-static ox_status hand_over(ox_buf *b, char **text, size_t *n, ox_err *err)
+ox_status ox_engine_hand_over(ox_buf *b, char **text, size_t *n, ox_err *err)
 {
     if (!b->failed && !b->p) ox_buf_reserve(b, 1);
     if (b->failed || !b->p) {
@@ -93,7 +93,7 @@ ox_status ox_model_decode(const ox_model *m, const int32_t *ids, size_t n_ids, u
         ox_buf_deinit(&b);
         return st;
     }
-    return hand_over(&b, text, n, err);
+    return ox_engine_hand_over(&b, text, n, err);
 }
 
 const char *ox_model_piece(const ox_model *m, int32_t id, size_t *n)
@@ -188,7 +188,7 @@ ox_status ox_model_template(const ox_model *m, const char *messages_json, const 
         ox_buf_deinit(&b);
         return st;
     }
-    return hand_over(&b, text, n, err);
+    return ox_engine_hand_over(&b, text, n, err);
 }
 
 /* Encodes the template's own text with control tokens and the user's spans without. Byte ranges are

@@ -8,8 +8,8 @@
  */
 #include "file/safetensors.h"
 
+#include "base/json.h"
 #include "base/mem.h"
-#include "file/json.h"
 
 #include <stdlib.h>
 

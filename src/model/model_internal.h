@@ -3,7 +3,7 @@
  * (names of graph ports). */
 #ifndef OX_MODEL_MODEL_INTERNAL_H
 #define OX_MODEL_MODEL_INTERNAL_H
-#include "file/json.h"
+#include "base/json.h"
 #include "file/onnx.h"
 #include "model/source.h"
 

@@ -1,2 +1,0 @@
-/* Moved: base/json.h. */
-#include "base/json.h"
