@@ -84,6 +84,34 @@ static int open_log(void)
     return 0;
 }
 
+/* How many arguments a usage such as "MODEL [PROMPT] --file F" allows: its words, options with
+ * their values left out; alternatives ("|") allow any number. */
+static size_t most_args(const char *usage)
+{
+    size_t n = 0;
+    if (strchr(usage, '|')) return SIZE_MAX;
+    for (const char *at = usage; *at;) {
+        const size_t word = strcspn(at, " ");
+        const int is_option = at[0] == '-' || (at[0] == '[' && at[1] == '-');
+        at += word + (at[word] != 0);
+        if (!is_option) {
+            n++;
+            continue;
+        }
+        const size_t value = strcspn(at, " ");
+        at += value + (at[value] != 0);
+    }
+    return n;
+}
+
+static int check_args(const cli_command *c, const cli_options *o)
+{
+    const size_t most = most_args(c->args);
+    if (o->help || o->args.n <= most) return 0;
+    return cli_usage("%s takes %s; '%s' is one argument too many (quote a text that holds spaces)",
+                     c->name, *c->args ? c->args : "no arguments", o->args.p[most]);
+}
+
 int main(int argc, char **argv)
 {
     cli_options o = {0};
@@ -103,6 +131,7 @@ int main(int argc, char **argv)
     cli_catch_interrupt(!(c->groups & (G_MODEL | G_CONVERT)));
     int code = open_log();
     if (!code) code = cli_parse(&o, c, argc - 2, argv + 2);
+    if (!code) code = check_args(c, &o);
     if (!code) code = o.help ? print_help(c) : c->fn(&o);
     cli_options_free(&o);
     cli_notes_now();
