@@ -71,31 +71,11 @@ static ox_status read_bias(ox_logit_bias **out, const cli_options *o, const ox_m
     return OX_OK;
 }
 
-/* The number behind "key": in a flat JSON object that we wrote ourselves; false when absent. */
-static int stated(const char *json, const char *key, double *out)
-{
-    char quoted[64];
-    snprintf(quoted, sizeof(quoted), "\"%s\":", key);
-    const char *at = strstr(json, quoted);
-    if (!at) return 0;
-    at += strlen(quoted);
-    return ox_str_to_f64((ox_str){at, strcspn(at, ",}")}, out);
-}
-
 ox_status cli_sampler_options(ox_sampler_options *so, ox_logit_bias **bias, const cli_options *o,
                               const ox_model *m, ox_err *err)
 {
-    const char *json = ox_model_search_json(m);
-    double v;
-    ox_sampler_options_init(so);
+    ox_model_sampler_options(m, so);
     *bias = NULL;
-    if (stated(json, "repetition_penalty", &v)) so->repetition_penalty = (float)v;
-    if (strstr(json, "\"do_sample\":true")) {
-        so->temperature = stated(json, "temperature", &v) ? (float)v : 1.0f;
-        if (stated(json, "top_k", &v)) so->top_k = (int32_t)v;
-        if (stated(json, "top_p", &v)) so->top_p = (float)v;
-        if (stated(json, "min_p", &v)) so->min_p = (float)v;
-    }
     if (o->has_temperature) so->temperature = (float)o->temperature;
     if (o->has_top_k) OX_TRY(in_int32(o->top_k, "top-k", &so->top_k, err));
     if (o->has_top_p) so->top_p = (float)o->top_p;

@@ -11,6 +11,9 @@ extern "C" {
 
 typedef struct ox_session ox_session;
 
+/* Fills o with what the model's own files ask for: sampling only where they do, else greedy. */
+OX_API void ox_model_sampler_options(const ox_model *m, ox_sampler_options *o);
+
 OX_API ox_status ox_session_open(ox_session **out, ox_model *model, ox_err *err);
 OX_API void ox_session_close(ox_session **s);
 

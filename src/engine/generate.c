@@ -10,8 +10,7 @@ void ox_generate_options_init(ox_generate_options *o)
     *o = (ox_generate_options){.struct_size = sizeof(*o), .max_new = -1};
 }
 
-/* The model's own search settings: sampling only where its files ask for it. */
-static void default_sampler(const ox_model *m, ox_sampler_options *o)
+void ox_model_sampler_options(const ox_model *m, ox_sampler_options *o)
 {
     const ox_search *s = &m->source->facts.search;
     ox_sampler_options_init(o);
@@ -33,7 +32,7 @@ typedef struct generation {
 static ox_status open_generation(generation *g, ox_err *err)
 {
     ox_sampler_options so;
-    default_sampler(g->s->model, &so);
+    ox_model_sampler_options(g->s->model, &so);
     OX_TRY(ox_sampler_open(&g->sampler, g->o->sampler ? g->o->sampler : &so, err));
     for (size_t i = 0; i < g->s->ids.n; i++)
         OX_TRY(ox_sampler_accept(g->sampler, g->s->ids.p[i], 0, err));

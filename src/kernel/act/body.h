@@ -16,24 +16,5 @@ OX_INLINE void run(const ox_act_args *a, size_t begin, size_t end, ox_act act)
 
 void ACT_NAME(const ox_act_args *a, size_t begin, size_t end)
 {
-    switch (a->act) {
-    case OX_ACT_SILU:
-        run(a, begin, end, OX_ACT_SILU);
-        break;
-    case OX_ACT_GELU:
-        run(a, begin, end, OX_ACT_GELU);
-        break;
-    case OX_ACT_GELU_TANH:
-        run(a, begin, end, OX_ACT_GELU_TANH);
-        break;
-    case OX_ACT_QUICK_GELU:
-        run(a, begin, end, OX_ACT_QUICK_GELU);
-        break;
-    case OX_ACT_RELU:
-        run(a, begin, end, OX_ACT_RELU);
-        break;
-    case OX_ACT_RELU2:
-        run(a, begin, end, OX_ACT_RELU2);
-        break;
-    }
+    ACT_RUN(a, begin, end)
 }

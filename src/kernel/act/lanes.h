@@ -26,4 +26,19 @@ OX_INLINE vf act_lanes(ox_act act, vf x)
     }
     return x;
 }
+
+/* run(a, begin, end, act) with the activation as a constant: one specialised loop each. */
+#define ACT_RUN_CASE(ACT)                                                                          \
+    case ACT:                                                                                      \
+        run(a, begin, end, ACT);                                                                   \
+        break
+#define ACT_RUN(a, begin, end)                                                                     \
+    switch ((a)->act) {                                                                            \
+        ACT_RUN_CASE(OX_ACT_SILU);                                                                 \
+        ACT_RUN_CASE(OX_ACT_GELU);                                                                 \
+        ACT_RUN_CASE(OX_ACT_GELU_TANH);                                                            \
+        ACT_RUN_CASE(OX_ACT_QUICK_GELU);                                                           \
+        ACT_RUN_CASE(OX_ACT_RELU);                                                                 \
+        ACT_RUN_CASE(OX_ACT_RELU2);                                                                \
+    }
 #endif
