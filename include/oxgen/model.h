@@ -32,6 +32,9 @@ typedef struct ox_model_options {
     int32_t text_only;   /* 1: tokenizer and template only, no weights are prepared */
     ox_progress_fn *progress;
     void *progress_user;
+    const char *const *ort_options; /* backend "ort": [n_ort_options] "K=V", see docs/ort.md */
+    size_t n_ort_options;
+    const char *profile; /* backend "ort": NULL, or where its profile is written (prefix) */
 } ox_model_options;
 
 OX_API void ox_model_options_init(ox_model_options *o);
@@ -45,7 +48,7 @@ OX_API void ox_model_close(ox_model **model);
 /* Facts. Strings are owned by the model. */
 OX_API const char *ox_model_name(const ox_model *m);
 OX_API const char *ox_model_architecture(const ox_model *m); /* the files' own word */
-OX_API const char *ox_model_backend(const ox_model *m);      /* "native" */
+OX_API const char *ox_model_backend(const ox_model *m);      /* "native", "ort" */
 OX_API const char *ox_model_device(const ox_model *m);       /* "cpu" */
 OX_API int64_t ox_model_context(const ox_model *m);          /* positions a session may hold */
 OX_API int64_t ox_model_vocab(const ox_model *m);            /* width of the logits */

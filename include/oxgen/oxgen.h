@@ -58,6 +58,9 @@ typedef struct ox_array {
 } ox_array;
 
 OX_API ox_status ox_graph_run_open(ox_graph_run **out, const char *onnx_path, ox_err *err);
+/* The same with a backend and its settings: backend, n_threads, ort_options of o. */
+OX_API ox_status ox_graph_run_open_with(ox_graph_run **out, const char *onnx_path,
+                                        const ox_model_options *o, ox_err *err);
 OX_API size_t ox_graph_run_n_inputs(const ox_graph_run *g);
 OX_API size_t ox_graph_run_n_outputs(const ox_graph_run *g);
 OX_API const char *ox_graph_run_input(const ox_graph_run *g, size_t i);

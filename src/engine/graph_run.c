@@ -37,6 +37,15 @@ fail:
     return st;
 }
 
+ox_status ox_graph_run_open_with(ox_graph_run **out, const char *path, const ox_model_options *o,
+                                 ox_err *err)
+{
+    *out = NULL;
+    if (o && o->backend && strcmp(o->backend, "native"))
+        return OX_FAIL(err, OX_NO_DEVICE, "ONNX Runtime backend: not in this build");
+    return ox_graph_run_open(out, path, err);
+}
+
 void ox_graph_run_close(ox_graph_run **run)
 {
     ox_graph_run *g = *run;

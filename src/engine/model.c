@@ -22,10 +22,16 @@ static bool is_one_of(const char *s, const char *const *list)
 static ox_status check_options(const ox_model_options *o, ox_err *err)
 {
     static const char *const numerics[] = {"fast", "faster", "exact", NULL};
+    static const char *const backends[] = {"native", "ort", NULL};
     static const char *const kv[] = {"f32", "f16", "bf16", NULL};
-    if (o->backend && strcmp(o->backend, "native"))
-        return OX_FAIL(err, OX_NO_DEVICE, "--backend %s is not available in this build; use native",
+    if (o->backend && !strcmp(o->backend, "oga"))
+        return OX_FAIL(err, OX_BAD_ARGUMENT,
+                       "oga is an arm of oxgen compare, not a backend; expected native or ort");
+    if (o->backend && !is_one_of(o->backend, backends))
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--backend %s is not known; expected native or ort",
                        o->backend);
+    if (o->backend && !strcmp(o->backend, "ort"))
+        return OX_FAIL(err, OX_NO_DEVICE, "ONNX Runtime backend: not in this build");
     if (o->device && strcmp(o->device, "auto") && strcmp(o->device, "cpu"))
         return OX_FAIL(err, OX_NO_DEVICE, "--device %s is not available in this build; use cpu",
                        o->device);

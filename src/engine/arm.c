@@ -1,0 +1,17 @@
+/* arm.c - what a comparison asks of a model whose graph another library runs. */
+#include "oxgen/arm.h"
+
+#include "engine/engine_internal.h"
+
+ox_status ox_model_library(const ox_model *m, ox_library *out, ox_err *err)
+{
+    *out = (ox_library){.api = 0};
+    (void)m;
+    return OX_FAIL(err, OX_UNSUPPORTED, "the native backend uses no other library");
+}
+
+const char *ox_model_session_json(const ox_model *m)
+{
+    (void)m;
+    return "{}";
+}
