@@ -2,7 +2,9 @@
  * with the neighbours: few rows against a plain read of the same packed bytes by the same threads,
  * many rows against a loop of byte dot products. Prints medians (10th-90th percentile).
  *
- * usage: qlinear_bench [what] [threads] [row] [repeats]     what: gemv, gemm, quant, pack or all */
+ * usage: qlinear_bench [what] [threads] [row] [repeats] [planes]     what: gemv, gemm, ab, quant,
+ * pack or all */
+#define _GNU_SOURCE
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/team.h"
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #if defined(__AVX512VNNI__)
 #include <immintrin.h>
 #endif
@@ -40,7 +43,7 @@ typedef struct setup {
 static ox_team *team;
 static const ox_kernel_row *row;
 static bool exact;
-static int repeats = 21;
+static int repeats = 21, planes = 1;
 static volatile uint64_t sink;
 
 static uint64_t next(uint64_t *s)
@@ -191,7 +194,7 @@ typedef struct inputs {
 static void open_inputs(inputs *in, const ox_qpack *p, size_t rows)
 {
     *in = (inputs){.x_bytes = rows * p->k * 4, .y_bytes = rows * p->n_out * 4};
-    in->act = ox_qact_shape(rows, p->k, p->code.block, p->code.bits, 1);
+    in->act = ox_qact_shape(rows, p->k, p->code.block, p->code.bits, planes);
     if (!ox_qact_bytes(&in->act, &in->act_bytes)) fail("too large");
     in->x = ox_pages_alloc(in->x_bytes);
     in->y = ox_pages_alloc(in->y_bytes);
@@ -245,7 +248,7 @@ static void bench_gemm(form f, size_t n, size_t k, size_t rows)
     double share[MAX_REPEATS], rate[MAX_REPEATS];
     open_setup(&s, f, n, k, 1);
     open_inputs(&in, &s.pack, rows);
-    const double ops = 2.0 * (double)rows * (double)n * (double)k;
+    const double ops = 2.0 * planes * (double)rows * (double)n * (double)k;
     for (int i = -2; i < repeats; i++) {
         double peak_ops = 0;
         const double t0 = ox_clock_seconds();
@@ -260,6 +263,46 @@ static void bench_gemm(form f, size_t n, size_t k, size_t rows)
     char label[128];
     snprintf(label, sizeof(label), "%s rows %zu, %zu x %zu", f.name, rows, n, k);
     print_share(label, share, rate, "GOP/s", repeats);
+    close_inputs(&in);
+    close_setup(&s);
+}
+
+/* Of this thread where there is only one: the neighbours' turns do not count. */
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    if (team) return ox_clock_seconds();
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Two rows in alternation: the second's time over the first's. */
+static void bench_ab(form f, size_t n, size_t k, size_t rows, const ox_kernel_row *a,
+                     const ox_kernel_row *b)
+{
+    setup s;
+    inputs in;
+    double ratio[MAX_REPEATS], best[2] = {1e9, 1e9};
+    open_setup(&s, f, n, k, 1);
+    open_inputs(&in, &s.pack, rows);
+    for (int i = -2; i < repeats; i++) {
+        double t[2];
+        for (int j = 0; j < 2; j++) {
+            row = j ? b : a;
+            const double t0 = cpu_seconds();
+            ox_team_run(team, linear_job, &in.args);
+            t[j] = cpu_seconds() - t0;
+            if (t[j] < best[j]) best[j] = t[j];
+        }
+        if (i >= 0) ratio[i] = t[0] / t[1];
+    }
+    qsort(ratio, (size_t)repeats, sizeof(*ratio), ascending);
+    const double ops = 2e-9 * planes * (double)rows * (double)n * (double)k;
+    printf("%s rows %zu, %zu x %zu, planes %d: best %.0f and %.0f GOP/s, ratio of bests %.2f, "
+           "median %.2f (%.2f-%.2f)\n",
+           f.name, rows, n, k, planes, ops / best[0], ops / best[1], best[0] / best[1],
+           ratio[repeats / 2], ratio[repeats / 10], ratio[repeats * 9 / 10]);
+    fflush(stdout);
     close_inputs(&in);
     close_setup(&s);
 }
@@ -322,9 +365,20 @@ int main(int argc, char **argv)
     const bool all = !strcmp(what, "all");
     row = pick(argc > 3 ? argv[3] : NULL);
     if (argc > 4) repeats = atoi(argv[4]);
+    if (argc > 5) planes = atoi(argv[5]);
     if (repeats < 1 || repeats > MAX_REPEATS) fail("repeats: 1 to 400");
     if (threads > 1 && ox_team_open(&team, threads, NULL)) fail("no team");
     printf("%s, %s, %d thread%s\n", ox_cpu_model(), row->name, threads, threads > 1 ? "s" : "");
+    if (!strcmp(what, "ab")) {
+        const ox_kernel_row *one = row, *other = pick(argc > 6 ? argv[6] : NULL);
+        static const size_t ab_rows[] = {16, 32, 64, 128, 256};
+        for (size_t i = 0; i < OX_COUNT(ab_rows); i++)
+            for (size_t f = 0; f < 2; f++)
+                bench_ab(forms[f], 4864, 896, ab_rows[i], one, other);
+        bench_ab(forms[1], 896, 4864, 256, one, other);
+        bench_ab(forms[1], 1536, 576, 256, one, other);
+        return 0;
+    }
     static const size_t small[] = {1, 2, 4, 8}, large[] = {16, 64, 128, 512};
     for (size_t f = 0; f < OX_COUNT(forms); f++) {
         if (all || !strcmp(what, "gemv"))

@@ -43,6 +43,7 @@ typedef struct ox_qlinear_args {
 typedef void ox_qlinear_fn(const ox_qlinear_args *a, size_t begin, size_t end);
 
 extern const ox_kernel_row ox_qlinear_rows[];
+bool ox_qlinear_amx_accepts(const void *args);
 
 #define OX_CPU_KERNEL(fn, needs, tol, accepts) ox_qlinear_fn fn;
 #include "kernel/qlinear/kernels.def"
