@@ -168,6 +168,7 @@ def cases():
         "bytes": P.ByteLevel(True), "punctuation": P.Punctuation(), "punctuation runs": P.Punctuation("contiguous"),
         "digits": P.Digits(True), "digit runs": P.Digits(False), "whitespace": P.Whitespace(), "space": P.WhitespaceSplit(),
         "bert": P.BertPreTokenizer(), "delimiter": P.CharDelimiterSplit("e"), "length": P.FixedLength(3),
+        "scripts": P.UnicodeScripts(),
         "metaspace": P.Metaspace(), "metaspace first": P.Metaspace("\u2581", "first"), "metaspace never": P.Metaspace("\u2581", "never"),
         "metaspace whole": P.Metaspace("\u2581", "always", split=False),
         "literal next": P.Split("a", "merged_with_next"),
@@ -199,6 +200,7 @@ def cases():
     yield "fused unknowns", dict(model="unk fused", pre_tokenizer=part(P.Whitespace()))
     yield "word ends", dict(model="suffix", pre_tokenizer=part(P.Whitespace()), decoder=part(decoders.BPEDecoder()))
     yield "continuing pieces", dict(model="prefix", pre_tokenizer=part(P.BertPreTokenizer()), decoder=part(decoders.WordPiece()))
+    yield "decoder with a pattern", dict(model="spm", pre_tokenizer=part(P.Metaspace()), decoder=part(decoders.Replace(Regex("[a-f\u2581]+|x*"), "-")))
     yield "unigram", dict(model="unigram", pre_tokenizer=part(P.Metaspace()), decoder=metaspace_decoder)
     yield "unigram with bytes", dict(model="unigram bytes", pre_tokenizer=part(P.Metaspace()), decoder={"type": "Sequence", "decoders": [part(decoders.ByteFallback()), metaspace_decoder]})
     yield "wordpiece", dict(model="wordpiece", normalizer=part(N.BertNormalizer()), pre_tokenizer=part(P.BertPreTokenizer()), decoder=part(decoders.WordPiece(cleanup=True)),

@@ -119,16 +119,39 @@ static void put_replaced(ox_str in, ox_str from, ox_str to, ox_buf *out)
 static ox_status read_replace(ox_tokenizer *tok, ox_decoder *d, const ox_json *json, ox_err *err)
 {
     OX_TRY(ox_tok_read_pattern(tok, json, "decoder Replace", &d->regex, &d->text, err));
-    if (d->regex)
-        return OX_FAIL(err, OX_UNSUPPORTED, "decoder Replace with a regex is not supported");
     OX_TRY(ox_json_need_str(json, "content", &d->content, err));
     return ox_tok_copy(tok, d->content, &d->content, err);
+}
+
+/* A pattern that takes too long on a token leaves the rest of it as it is. */
+static void put_regex_replaced(const ox_decoder *d, ox_str in, ox_buf *out)
+{
+    ox_regex_run run = {0};
+    ox_err err = OX_ERR_INIT;
+    size_t done = 0, at = 0, last_end = SIZE_MAX;
+    bool hit = true;
+    while (at <= in.n && hit) {
+        size_t begin, end;
+        if (ox_regex_next(d->regex, &run, in, at, &hit, &begin, &end, &err) || !hit) break;
+        at = end > begin ? end : end + (end < in.n ? ox_utf8_length(in.p + end, in.n - end) : 1);
+        if (begin == end && end == last_end) continue; /* nothing, right behind a match */
+        last_end = end;
+        ox_buf_put(out, in.p + done, begin - done);
+        ox_buf_put_str(out, d->content);
+        done = end;
+    }
+    if (done < in.n) ox_buf_put(out, in.p + done, in.n - done);
+    ox_regex_run_deinit(&run);
 }
 
 static void one_replace(const ox_decoder *d, ox_str token, size_t i, size_t n, ox_buf *out)
 {
     (void)i;
     (void)n;
+    if (d->regex) {
+        put_regex_replaced(d, token, out);
+        return;
+    }
     put_replaced(token, d->text, d->content, out);
 }
 

@@ -195,19 +195,21 @@ static size_t most_bytes(ox_str in)
 /* All matches give way to the literal content. */
 static ox_status run_replace(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out)
 {
-    size_t done = 0, at = 0;
+    size_t done = 0, at = 0, last_end = SIZE_MAX;
     while (at <= in.n) {
         bool hit = true;
         size_t begin, end;
         if (n->regex) {
             OX_TRY(ox_regex_next(n->regex, &w->run, in, at, &hit, &begin, &end, w->err));
         } else {
-            begin = n->text.n ? ox_str_find(in, n->text, at) : SIZE_MAX;
+            begin = ox_str_find(in, n->text, at);
             hit = begin != SIZE_MAX;
             end = begin + n->text.n;
         }
         if (!hit) break;
         at = end > begin ? end : end + (end < in.n ? ox_utf8_length(in.p + end, in.n - end) : 1);
+        if (begin == end && end == last_end) continue; /* nothing, right behind a match */
+        last_end = end;
         ox_buf_put(out, in.p + done, begin - done);
         ox_buf_put_str(out, n->content);
         done = end;

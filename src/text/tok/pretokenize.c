@@ -193,6 +193,19 @@ static ox_status run_metaspace(const ox_pretokenizer *p, ox_tok_work *w)
     return ox_tok_split(&split, w);
 }
 
+static bool push_piece(ox_tok_work *w, const char *begin, const char *end)
+{
+    return ox_vec_push(&w->next, (ox_span){(uint32_t)(begin - w->now.p), (uint32_t)(end - begin)});
+}
+
+static ox_status take_next(ox_tok_work *w)
+{
+    const ox_spans old = w->spans;
+    w->spans = w->next;
+    w->next = old;
+    return OX_OK;
+}
+
 /* Runs of word characters and runs of neither word nor space; space is dropped. */
 static ox_status run_whitespace(const ox_pretokenizer *p, ox_tok_work *w)
 {
@@ -213,10 +226,7 @@ static ox_status run_whitespace(const ox_pretokenizer *p, ox_tok_work *w)
             in = kind;
         }
     }
-    const ox_spans old = w->spans;
-    w->spans = w->next;
-    w->next = old;
-    return OX_OK;
+    return take_next(w);
 }
 
 static ox_status run_bert(const ox_pretokenizer *p, ox_tok_work *w)
@@ -246,15 +256,56 @@ static ox_status run_fixed_length(const ox_pretokenizer *p, ox_tok_work *w)
             const char *begin = q;
             for (size_t k = 0; k < p->length && q < s.p + s.n; k++)
                 ox_utf8_next(&q);
-            if (!ox_vec_push(&w->next,
-                             (ox_span){(uint32_t)(begin - w->now.p), (uint32_t)(q - begin)}))
-                return ox_tok_no_memory(w);
+            if (!push_piece(w, begin, q)) return ox_tok_no_memory(w);
         }
     }
-    const ox_spans old = w->spans;
-    w->spans = w->next;
-    w->next = old;
-    return OX_OK;
+    return take_next(w);
+}
+
+typedef struct script_range {
+    uint32_t first, last;
+    int script; /* 0 = goes with any */
+} script_range;
+
+static const script_range scripts[] = {
+#define S(first, last, script) {first, last, script},
+#include "text/scripts.def"
+#undef S
+};
+
+static int script_of(uint32_t c)
+{
+    size_t low = 0, high = OX_COUNT(scripts);
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (c > scripts[middle].last)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < OX_COUNT(scripts) && c >= scripts[low].first ? scripts[low].script : 0;
+}
+
+/* A new piece begins where the script changes; characters that go with any change nothing. */
+static ox_status run_unicode_scripts(const ox_pretokenizer *p, ox_tok_work *w)
+{
+    (void)p;
+    w->next.n = 0;
+    for (size_t i = 0; i < w->spans.n; i++) {
+        const ox_str s = piece_of(w, i);
+        const char *begin = s.p;
+        int last = 0;
+        for (const char *at = s.p, *q = s.p; at < s.p + s.n; at = q) {
+            const int script = script_of(ox_utf8_next(&q));
+            if (script && last && script != last) {
+                if (!push_piece(w, begin, at)) return ox_tok_no_memory(w);
+                begin = at;
+            }
+            if (script) last = script;
+        }
+        if (!push_piece(w, begin, s.p + s.n)) return ox_tok_no_memory(w);
+    }
+    return take_next(w);
 }
 
 static const ox_pretokenizer_kind kinds[] = {

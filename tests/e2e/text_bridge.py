@@ -1,0 +1,51 @@
+"""The tokenizer of this tree behind a pipe (build/release/tools/text_bridge)."""
+import struct
+import subprocess
+
+
+class Refused(Exception):
+    pass
+
+
+class Bridge:
+    def __init__(self, program):
+        self.p = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    @staticmethod
+    def _text(b):
+        return struct.pack("<I", len(b)) + b
+
+    def _read(self, n):
+        out = self.p.stdout.read(n)
+        if len(out) != n:
+            raise RuntimeError(f"text_bridge died with {self.p.wait()}")
+        return out
+
+    def _answer(self, has_text):
+        status, = struct.unpack("<I", self._read(4))
+        if status or has_text:
+            body = self._read(struct.unpack("<I", self._read(4))[0])
+        if status:
+            raise Refused(body.decode(errors="replace"))
+        return body if has_text else None
+
+    def _send(self, b):
+        self.p.stdin.write(b)
+        self.p.stdin.flush()
+
+    def open(self, tokenizer_json, config=b""):
+        self._send(b"O" + self._text(tokenizer_json) + self._text(config))
+        self._answer(False)
+
+    def encode(self, text, special=True, parse=True):
+        self._send(b"E" + struct.pack("<I", special * 1 + parse * 2) + self._text(text))
+        ids = self._answer(True)
+        return list(struct.unpack(f"<{len(ids) // 4}i", ids))
+
+    def decode(self, ids, skip_special=True):
+        self._send(b"D" + struct.pack("<I", skip_special) + self._text(struct.pack(f"<{len(ids)}i", *ids)))
+        return self._answer(True)
+
+    def close(self):
+        self.p.stdin.close()
+        self.p.wait()

@@ -1,0 +1,101 @@
+/* text_bridge.c - a tokenizer behind a pipe, for tests that compare it with another library.
+ *
+ * Requests on standard input, one byte each, then fields; a text field is a 32-bit length and its
+ * bytes, all numbers are little endian:
+ *   O tokenizer.json, tokenizer_config.json      opens (and closes the one before)
+ *   E flags (32 bits), text                      encodes
+ *   D skip_special (32 bits), ids (as bytes)     decodes
+ * Answers: a 32-bit status; when it is not 0 a text with the message, else nothing for O, the ids
+ * as bytes for E, the text for D. */
+#include "base/mem.h"
+#include "base/vec.h"
+#include "text/tokenizer.h"
+
+#include <stdio.h>
+
+static bool read_text(ox_buf *b)
+{
+    uint32_t n = 0;
+    ox_buf_clear(b);
+    if (fread(&n, 4, 1, stdin) != 1 || !ox_buf_reserve(b, n)) return false;
+    b->n = fread(b->p, 1, n, stdin);
+    return b->n == n;
+}
+
+static void write_text(const void *p, size_t n)
+{
+    const uint32_t n32 = (uint32_t)n;
+    fwrite(&n32, 4, 1, stdout);
+    if (n) fwrite(p, 1, n, stdout);
+}
+
+static void write_status(ox_status st, const ox_err *err)
+{
+    const uint32_t code = (uint32_t)st;
+    fwrite(&code, 4, 1, stdout);
+    if (st) write_text(err->msg, strlen(err->msg));
+}
+
+static bool open_one(ox_tokenizer **tok)
+{
+    ox_buf json = {0}, config = {0};
+    ox_err err = OX_ERR_INIT;
+    const bool ok = read_text(&json) && read_text(&config);
+    ox_tokenizer_close(tok);
+    if (ok)
+        write_status(ox_tokenizer_open(tok, ox_buf_view(&json), ox_buf_view(&config), &err), &err);
+    ox_buf_deinit(&json);
+    ox_buf_deinit(&config);
+    return ok;
+}
+
+static bool encode_one(const ox_tokenizer *tok)
+{
+    ox_buf text = {0};
+    ox_ids ids = {0};
+    ox_err err = OX_ERR_INIT;
+    uint32_t flags = 0;
+    const bool ok = fread(&flags, 4, 1, stdin) == 1 && read_text(&text) && tok;
+    if (ok) {
+        const ox_status st = ox_tokenizer_encode(tok, ox_buf_view(&text), flags, &ids, &err);
+        write_status(st, &err);
+        if (!st) write_text(ids.p, ids.n * sizeof(*ids.p));
+    }
+    ox_buf_deinit(&text);
+    ox_vec_deinit(&ids);
+    return ok;
+}
+
+static bool decode_one(const ox_tokenizer *tok)
+{
+    ox_buf bytes = {0}, text = {0};
+    ox_ids ids = {0};
+    ox_err err = OX_ERR_INIT;
+    uint32_t skip = 0;
+    bool ok = fread(&skip, 4, 1, stdin) == 1 && read_text(&bytes) && tok;
+    ok = ok && ox_vec_reserve(&ids, bytes.n / 4 + 1);
+    if (ok) {
+        ids.n = bytes.n / 4;
+        memcpy(ids.p, bytes.p, ids.n * 4);
+        const ox_status st = ox_tokenizer_decode(tok, ids.p, ids.n, skip != 0, &text, &err);
+        write_status(st, &err);
+        if (!st) write_text(text.p, text.n);
+    }
+    ox_buf_deinit(&bytes);
+    ox_buf_deinit(&text);
+    ox_vec_deinit(&ids);
+    return ok;
+}
+
+int main(void)
+{
+    ox_tokenizer *tok = NULL;
+    bool ok = true;
+    for (int c; ok && (c = getchar()) != EOF; fflush(stdout))
+        ok = c == 'O'   ? open_one(&tok)
+             : c == 'E' ? encode_one(tok)
+             : c == 'D' ? decode_one(tok)
+                        : false;
+    ox_tokenizer_close(&tok);
+    return ok ? 0 : 1;
+}
