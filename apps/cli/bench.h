@@ -10,7 +10,7 @@ typedef struct bench_samples {
     size_t n;
 } bench_samples;
 
-/* Quantile 0..1 by linear interpolation over the sorted samples; 0 for none. */
+/* Quantile 0..1; see base/stats.h. */
 double bench_quantile(const bench_samples *s, double q);
 void bench_put_samples(ox_buf *out, const bench_samples *s); /* JSON array */
 void bench_put_machine(ox_buf *out);                         /* JSON object: the machine card */

@@ -2,25 +2,25 @@
  * the median; its 95 % interval comes from drawing anew, with a fixed seed, so that a report can be
  * repeated. Rows that were measured in rounds are drawn in two steps, rounds and then samples
  * within them: samples of one round are no independent witnesses. A row whose interval holds zero
- * shows no difference, and is said to. */
+ * shows no difference, and is said to. Two files whose "paired" is true hold rounds that were measured
+ * side by side (tools/regress writes such): their medians are compared pair by pair. */
 #include "cli/bench.h"
 
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/stats.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Fewer samples than LEAST say nothing about their spread. */
-enum { DRAWS = 2000, LEAST = 5, MOST_ROUNDS = 32, MAX_FILE = 64 << 20 };
+enum { MAX_FILE = 64 << 20 };
 
-/* The samples of a row, each round sorted; one round when the file knows of none. */
+/* The samples of a row; one round when the file knows of none. */
 typedef struct sampled {
-    bench_samples all;
-    size_t end[MOST_ROUNDS], n_rounds; /* round k is [end[k-1], end[k]) */
+    double v[OX_STATS_MOST];
+    size_t n, end[OX_STATS_ROUNDS], n_rounds; /* round k is [end[k-1], end[k]) */
 } sampled;
 
 typedef struct side {
@@ -29,52 +29,19 @@ typedef struct side {
     const ox_json *root, *rows; /* rows or measurements */
 } side;
 
+typedef struct settings {
+    double confidence; /* 0.95 */
+    double threshold;  /* relative; a row is beyond it when its whole interval is */
+    bool paired;
+} settings;
+
 typedef struct change {
     ox_str name, unit;
     double a, b;           /* medians */
     double middle, lo, hi; /* relative changes */
+    bool beyond;           /* slower, the whole interval by more than the threshold */
     const char *verdict;
 } change;
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static uint64_t next(uint64_t *s) /* splitmix64 */
-{
-    uint64_t z = *s += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-/* Median of as many draws as there are, from n sorted samples: counts ranks instead of sorting. */
-static double draw_median(const double *v, size_t n, uint64_t *seed)
-{
-    uint16_t count[BENCH_SAMPLES] = {0};
-    size_t seen = 0, at = 0, low;
-    for (size_t i = 0; i < n; i++)
-        count[next(seed) % n]++;
-    while ((seen += count[at]) <= (n - 1) / 2)
-        at++;
-    low = at;
-    while (seen <= n / 2)
-        seen += count[++at];
-    return (v[low] + v[at]) / 2;
-}
-
-/* Median over drawn rounds of the median of draws within each. */
-static double draw(const sampled *s, uint64_t *seed)
-{
-    bench_samples medians = {.n = s->n_rounds};
-    for (size_t i = 0; i < s->n_rounds; i++) {
-        const size_t k = next(seed) % s->n_rounds, begin = k ? s->end[k - 1] : 0;
-        medians.v[i] = draw_median(s->all.v + begin, s->end[k] - begin, seed);
-    }
-    return bench_quantile(&medians, 0.5);
-}
 
 /* Cuts the samples where the file says that rounds end; anything odd makes one round of all. */
 static void read_rounds(const ox_json *row, sampled *s)
@@ -82,32 +49,25 @@ static void read_rounds(const ox_json *row, sampled *s)
     const ox_json *list = ox_json_get(row, "rounds");
     size_t at = 0;
     s->n_rounds = 0;
-    for (size_t i = 0; i < ox_json_n(list) && i < MOST_ROUNDS; i++) {
+    for (size_t i = 0; i < ox_json_n(list) && i < OX_STATS_ROUNDS; i++) {
         const int64_t n = ox_json_i64(ox_json_at(list, i));
-        if (n < 1 || (uint64_t)n > s->all.n - at) break;
+        if (n < 1 || (uint64_t)n > s->n - at) break;
         s->end[s->n_rounds++] = at += (size_t)n;
     }
-    if (at == s->all.n && s->n_rounds) return;
-    s->end[0] = s->all.n;
+    if (at == s->n && s->n_rounds) return;
+    s->end[0] = s->n;
     s->n_rounds = 1;
 }
 
 static void read_samples(const ox_json *row, sampled *s)
 {
     const ox_json *list = ox_json_get(row, "samples");
-    s->all.n = 0;
-    for (size_t i = 0; i < ox_json_n(list) && s->all.n < BENCH_SAMPLES; i++) {
+    s->n = 0;
+    for (size_t i = 0; i < ox_json_n(list) && s->n < OX_STATS_MOST; i++) {
         const double v = ox_json_f64(ox_json_at(list, i));
-        if (v > 0 && isfinite(v)) s->all.v[s->all.n++] = v;
+        if (v > 0 && isfinite(v)) s->v[s->n++] = v;
     }
     read_rounds(row, s);
-    for (size_t k = 0, begin = 0; k < s->n_rounds; begin = s->end[k++])
-        qsort(s->all.v + begin, s->end[k] - begin, sizeof(s->all.v[0]), by_value);
-}
-
-static bool is_enough(const sampled *s)
-{
-    return s->n_rounds > 1 ? s->n_rounds >= LEAST : s->all.n >= LEAST;
 }
 
 static int is_time(ox_str unit)
@@ -115,24 +75,38 @@ static int is_time(ox_str unit)
     return ox_str_is(unit, "ms");
 }
 
-static void compare(change *c, const sampled *a, const sampled *b)
+static ox_rounds rounds_of(const sampled *s)
 {
-    double draws[DRAWS];
-    uint64_t seed = ox_hash64(c->name.p, c->name.n);
-    c->a = bench_quantile(&a->all, 0.5);
-    c->b = bench_quantile(&b->all, 0.5);
-    c->middle = c->b / c->a - 1;
-    c->lo = c->hi = NAN;
-    c->verdict = "too few samples";
-    if (!is_enough(a) || !is_enough(b)) return;
-    for (size_t i = 0; i < DRAWS; i++) {
-        const double base = draw(a, &seed);
-        draws[i] = draw(b, &seed) / base - 1;
+    return (ox_rounds){.v = s->v, .n = s->n, .end = s->end, .n_rounds = s->n_rounds};
+}
+
+static void round_medians(double out[OX_STATS_ROUNDS], const sampled *s)
+{
+    for (size_t k = 0, begin = 0; k < s->n_rounds; begin = s->end[k++])
+        out[k] = ox_stats_median(s->v + begin, s->end[k] - begin);
+}
+
+static void compare(change *c, const sampled *a, const sampled *b, const settings *set)
+{
+    const uint64_t seed = ox_hash64(c->name.p, c->name.n);
+    ox_interval i;
+    c->a = ox_stats_median(a->v, a->n);
+    c->b = ox_stats_median(b->v, b->n);
+    if (set->paired && a->n_rounds == b->n_rounds && a->n_rounds >= OX_STATS_LEAST) {
+        double x[OX_STATS_ROUNDS], y[OX_STATS_ROUNDS];
+        round_medians(x, a);
+        round_medians(y, b);
+        i = ox_stats_ratio_paired(y, x, a->n_rounds, set->confidence, seed);
+    } else {
+        i = ox_stats_ratio(rounds_of(b), rounds_of(a), set->confidence, seed);
     }
-    qsort(draws, DRAWS, sizeof(draws[0]), by_value);
-    c->lo = draws[DRAWS * 25 / 1000];
-    c->hi = draws[DRAWS * 975 / 1000 - 1];
-    if (c->lo <= 0 && c->hi >= 0)
+    c->middle = i.middle - 1;
+    c->lo = i.lo - 1;
+    c->hi = i.hi - 1;
+    c->beyond = is_time(c->unit) ? c->lo > set->threshold : c->hi < -set->threshold;
+    if (!ox_interval_known(i))
+        c->verdict = "too few samples";
+    else if (ox_interval_holds(i, 1))
         c->verdict = "no difference shown";
     else
         c->verdict = (c->middle > 0) == is_time(c->unit) ? "slower" : "faster";
@@ -172,21 +146,21 @@ static const ox_json *find(const side *s, ox_str name)
 }
 
 /* The row of A against B's of the same name; false when there is nothing to compare. */
-static int compare_row(change *c, const ox_json *row, const side *b)
+static int compare_row(change *c, const ox_json *row, const side *b, const settings *set)
 {
     sampled sa, sb;
     const ox_json *other = find(b, name_of(row));
     *c = (change){.name = name_of(row), .unit = ox_json_str(ox_json_get(row, "unit"))};
     c->lo = c->hi = c->middle = NAN;
     read_samples(row, &sa);
-    sb.all.n = 0;
+    sb.n = 0;
     if (other) read_samples(other, &sb);
-    c->verdict = !other ? "only in the first" : !sa.all.n && !sb.all.n ? "absent in both" : NULL;
-    if (!c->verdict && (!sa.all.n || !sb.all.n))
-        c->verdict = sa.all.n ? "absent in the second" : "absent in the first";
+    c->verdict = !other ? "only in the first" : !sa.n && !sb.n ? "absent in both" : NULL;
+    if (!c->verdict && (!sa.n || !sb.n))
+        c->verdict = sa.n ? "absent in the second" : "absent in the first";
     if (!c->verdict && !ox_str_eq(c->unit, ox_json_str(ox_json_get(other, "unit"))))
         c->verdict = "different units";
-    if (!c->verdict) compare(c, &sa, &sb);
+    if (!c->verdict) compare(c, &sa, &sb, set);
     return c->verdict != NULL;
 }
 
@@ -209,7 +183,7 @@ static void put_line(ox_buf *out, const change *c)
         ox_buf_printf(out, " %+7.1f%%  ", 100 * c->middle);
     else
         ox_buf_put_z(out, "  ");
-    ox_buf_printf(out, "%s\n", c->verdict);
+    ox_buf_printf(out, "%s%s\n", c->verdict, c->beyond ? ", beyond the threshold" : "");
 }
 
 static void put_number(ox_json_writer *w, const char *key, double v, int known)
@@ -243,6 +217,8 @@ static void put_object(ox_json_writer *w, const change *c)
     }
     ox_json_put_key(w, "verdict");
     ox_json_put_z(w, c->verdict);
+    ox_json_put_key(w, "beyond");
+    ox_json_put_bool(w, c->beyond);
     ox_json_end_object(w);
 }
 
@@ -257,7 +233,7 @@ static void note_machines(const cli_options *o, const side *a, const side *b)
     }
 }
 
-static int report(const cli_options *o, const side *a, const side *b)
+static int report(const cli_options *o, const side *a, const side *b, const settings *set)
 {
     ox_buf out = {0};
     ox_json_writer w = {.out = &out};
@@ -272,14 +248,14 @@ static int report(const cli_options *o, const side *a, const side *b)
         ox_json_begin_array(&w);
     } else {
         ox_buf_printf(&out, "%-60s %11s %11s %8s  %s\n", "", "first", "second", "change",
-                      "95 % interval of the change of the median");
+                      "interval of the change of the median");
     }
     for (int second = 0; second < 2; second++) {
         const side *from = second ? b : a;
         for (size_t i = 0; i < ox_json_n(from->rows); i++) {
             const ox_json *row = ox_json_at(from->rows, i);
             if (second && find(a, name_of(row))) continue;
-            if (!compare_row(&c, row, b)) continue;
+            if (!compare_row(&c, row, b, set)) continue;
             if (second) {
                 c = (change){.name = c.name, .unit = c.unit, .middle = NAN, .lo = NAN, .hi = NAN};
                 c.verdict = "only in the second";
@@ -304,13 +280,21 @@ int bench_diff(const cli_options *o)
 {
     side a = {.arena = OX_ARENA_INIT}, b = {.arena = OX_ARENA_INIT};
     ox_err err = OX_ERR_INIT;
+    settings set = {.confidence = o->has_confidence ? o->confidence / 100 : 0.95,
+                    .threshold = o->threshold / 100};
     int code;
+    if (!(set.confidence >= 0.5 && set.confidence <= 0.999))
+        return cli_usage("--confidence expects 50 to 99.9 percent, found %g", o->confidence);
+    if (!(set.threshold >= 0 && set.threshold < 100))
+        return cli_usage("--threshold expects a percentage, found %g", o->threshold);
     if (o->args.n != 3) return cli_usage("two files are needed: oxgen bench diff A.json B.json");
     if (load(&a, o->args.p[1], &err) || load(&b, o->args.p[2], &err)) {
         code = cli_fail(&err);
     } else {
         note_machines(o, &a, &b);
-        code = report(o, &a, &b);
+        set.paired = ox_json_true(ox_json_get(a.root, "paired")) &&
+                     ox_json_true(ox_json_get(b.root, "paired"));
+        code = report(o, &a, &b, &set);
     }
     ox_arena_deinit(&a.arena);
     ox_arena_deinit(&b.arena);

@@ -45,7 +45,8 @@ static ox_status measure(const micro *m, result *r, size_t round, ox_err *err)
     const char *kind = NULL;
     OX_TRY(ox_micro_open(&c, r->i, (uint32_t)round + 1, err));
     ox_micro_cost_of(c, &r->cost);
-    ox_status st = bench_roof(&r->cost, m->roof_seconds, &roof, &kind, err);
+    ox_status st = OX_OK;
+    if (!m->o->no_roof) st = bench_roof(&r->cost, m->roof_seconds, &roof, &kind, err);
     if (!st) st = bench_time(c, &m->limits, &ms, &r->per_sample, err);
     ox_micro_close(&c);
     if (!r->roof || roof < r->roof) {
@@ -170,6 +171,22 @@ static void set_limits(micro *m)
     m->roof_seconds = m->o->has_bench_repeat ? 0.002 : 0.01;
 }
 
+/* --runs N: no clock, no calibration, the same instructions every time. */
+static ox_status run_only(const micro *m, ox_err *err)
+{
+    for (size_t i = 0; i < m->rows.n; i++) {
+        const result *r = &m->rows.p[i];
+        ox_micro_case *c = NULL;
+        if (r->row.absent) continue;
+        OX_TRY(ox_micro_open(&c, r->i, 1, err));
+        const ox_status st = ox_micro_run(c, (size_t)m->o->bench_runs, err);
+        ox_micro_close(&c);
+        if (st) ox_err_prefix(err, "%s", r->row.name);
+        OX_TRY(st);
+    }
+    return OX_OK;
+}
+
 int bench_micro(const cli_options *o)
 {
     micro m = {.o = o};
@@ -177,11 +194,13 @@ int bench_micro(const cli_options *o)
     ox_err err = OX_ERR_INIT;
     int code = bench_check_repeat(o);
     if (code) return code;
+    if (o->has_bench_runs && (o->bench_runs < 1 || o->bench_runs > 1000000))
+        return cli_usage("--runs expects 1 to 1000000, found %lld", o->bench_runs);
     set_limits(&m);
     ox_status st = choose_rows(&m, &err);
     if (!st && !m.rows.n) code = cli_usage("no micro-benchmark has '%s' in its name", o->args.p[1]);
-    if (!st && !code) st = run_rounds(&m, &err);
-    if (!st && !code) put_all(&m, &out);
+    if (!st && !code) st = o->has_bench_runs ? run_only(&m, &err) : run_rounds(&m, &err);
+    if (!st && !code && !o->has_bench_runs) put_all(&m, &out);
     if (st) code = cli_fail(&err);
     if (!code) code = cli_stdout(ox_buf_view(&out));
     ox_vec_deinit(&m.rows);

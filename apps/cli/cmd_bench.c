@@ -1,27 +1,14 @@
 /* cmd_bench.c - chooses the form of the benchmark, and the statistics all of them use. */
 #include "cli/bench.h"
 
-#include "base/cpu.h"
+#include "base/stats.h"
 #include "oxgen_build.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 double bench_quantile(const bench_samples *s, double q)
 {
-    bench_samples sorted = *s;
-    if (!s->n) return 0;
-    qsort(sorted.v, sorted.n, sizeof(sorted.v[0]), by_value);
-    const double at = q * (double)(sorted.n - 1);
-    const size_t i = (size_t)at;
-    const double next = i + 1 < sorted.n ? sorted.v[i + 1] : sorted.v[i];
-    return sorted.v[i] + (at - (double)i) * (next - sorted.v[i]);
+    return ox_stats_quantile(s->v, s->n, q);
 }
 
 void bench_put_samples(ox_buf *out, const bench_samples *s)
