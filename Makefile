@@ -88,10 +88,16 @@ REPEAT ?= 5
 figures: all
 	@tools/figures --oxgen $(BUILD)/oxgen -r $(REPEAT) $(if $(MODEL),--model $(MODEL)) $(PARTS)
 
+## regress: BASE=ref: is this tree slower than that one? Builds both, measures them in turns (REGRESS="--blocks 20 ...")
+regress:
+	@[ -n "$(BASE)" ] || { echo "make regress BASE=GIT-REF"; exit 2; }
+	@tools/regress --base-ref $(BASE) -o build/regress.md --json build/regress.json $(REGRESS); code=$$?; \
+	  [ ! -f build/regress.md ] || echo "report: build/regress.md"; exit $$code
+
 ## clean: remove build output
 clean:
 	@rm -rf build
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  %-12s %s\n", $$1, $$2 }'
-.PHONY: all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests install dist bench fuzz figures clean help
+.PHONY: all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests install dist bench fuzz figures regress clean help
