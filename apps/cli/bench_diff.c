@@ -2,8 +2,8 @@
  * the median; its 95 % interval comes from drawing anew, with a fixed seed, so that a report can be
  * repeated. Rows that were measured in rounds are drawn in two steps, rounds and then samples
  * within them: samples of one round are no independent witnesses. A row whose interval holds zero
- * shows no difference, and is said to. Two files whose "paired" is true hold rounds that were measured
- * side by side (tools/regress writes such): their medians are compared pair by pair. */
+ * shows no difference, and is said to. Two files whose "paired" is true hold rounds that were
+ * measured side by side (tools/regress writes such): their medians are compared pair by pair. */
 #include "cli/bench.h"
 
 #include "base/fs.h"

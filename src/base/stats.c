@@ -131,7 +131,8 @@ ox_interval ox_stats_ratio(ox_rounds a, ox_rounds b, double confidence, uint64_t
     double draws[DRAWS];
     sort_rounds(&x, &a);
     sort_rounds(&y, &b);
-    ox_interval out = {ox_stats_median(a.v, a.n) / ox_stats_median(b.v, b.n), (double)NAN, (double)NAN};
+    ox_interval out = {ox_stats_median(a.v, a.n) / ox_stats_median(b.v, b.n), (double)NAN,
+                       (double)NAN};
     if (!enough(&x) || !enough(&y)) return out;
     for (size_t i = 0; i < DRAWS; i++) {
         const double base = draw(&y, &seed);

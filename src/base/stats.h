@@ -1,4 +1,5 @@
-/* stats.h - what a handful of noisy samples say: quantiles, and intervals of ratios by drawing anew.
+/* stats.h - what a handful of noisy samples say: quantiles, and intervals of ratios by drawing
+ * anew.
  *
  * Pure functions: the same samples and seed give the same bits everywhere. At most OX_STATS_MOST
  * samples and OX_STATS_ROUNDS rounds are looked at; what is beyond is left out. */
@@ -22,7 +23,8 @@ typedef struct ox_summary {
 ox_summary ox_stats_summary(const double *v, size_t n);
 
 /* Samples in rounds: round k is v[end[k-1] .. end[k]). Samples of one round are no independent
- * witnesses, so rounds are drawn first and then samples within each. n_rounds 0 = one round of all. */
+ * witnesses, so rounds are drawn first and then samples within each. n_rounds 0 = one round of all.
+ */
 typedef struct ox_rounds {
     const double *v;
     size_t n;
@@ -37,8 +39,8 @@ typedef struct ox_interval {
 /* Interval of median(a) / median(b), both drawn anew and independently: honest under drifts that
  * touch both, and it needs the two to be well apart when samples are few. confidence: 0.95. */
 ox_interval ox_stats_ratio(ox_rounds a, ox_rounds b, double confidence, uint64_t seed);
-/* Interval of the median of a[i] / b[i], pairs drawn anew: sharper where a[i] and b[i] were measured
- * side by side. */
+/* Interval of the median of a[i] / b[i], pairs drawn anew: sharper where a[i] and b[i] were
+ * measured side by side. */
 ox_interval ox_stats_ratio_paired(const double *a, const double *b, size_t n, double confidence,
                                   uint64_t seed);
 bool ox_interval_known(ox_interval i);

@@ -1,4 +1,5 @@
-/* Quantiles against values by hand; intervals: what they hold, how often they err, that they repeat. */
+/* Quantiles against values by hand; intervals: what they hold, how often they err, that they
+ * repeat. */
 #include "base/stats.h"
 
 #include <math.h>
@@ -47,8 +48,8 @@ static void few_samples_give_no_interval(void **s)
 {
     (void)s;
     const double a[] = {1, 2, 3, 4}, b[] = {2, 4, 6, 8};
-    const ox_interval r = ox_stats_ratio((ox_rounds){.v = a, .n = 4}, (ox_rounds){.v = b, .n = 4},
-                                         0.95, 1);
+    const ox_interval r =
+        ox_stats_ratio((ox_rounds){.v = a, .n = 4}, (ox_rounds){.v = b, .n = 4}, 0.95, 1);
     assert_true(r.middle == 0.5 && !ox_interval_known(r) && ox_interval_holds(r, 99));
     const ox_interval p = ox_stats_ratio_paired(a, b, 4, 0.95, 1);
     assert_true(p.middle == 0.5 && !ox_interval_known(p));
@@ -60,8 +61,8 @@ static void a_real_difference_is_shown(void **s)
     double a[7], b[7];
     fill(a, 7, 1.3);
     fill(b, 7, 1.0);
-    const ox_interval r = ox_stats_ratio((ox_rounds){.v = a, .n = 7}, (ox_rounds){.v = b, .n = 7},
-                                         0.99, 1);
+    const ox_interval r =
+        ox_stats_ratio((ox_rounds){.v = a, .n = 7}, (ox_rounds){.v = b, .n = 7}, 0.99, 1);
     assert_false(ox_interval_holds(r, 1));
     assert_true(r.lo <= r.middle && r.middle <= r.hi && ox_interval_holds(r, 1.3));
 }
