@@ -286,24 +286,25 @@ static int script_of(uint32_t c)
     return low < OX_COUNT(scripts) && c >= scripts[low].first ? scripts[low].script : 0;
 }
 
-/* A new piece begins where the script changes; characters that go with any change nothing. */
+/* A new piece begins where the script changes. Characters that go with any change nothing; before
+ * the first other one they are dropped. */
 static ox_status run_unicode_scripts(const ox_pretokenizer *p, ox_tok_work *w)
 {
     (void)p;
     w->next.n = 0;
     for (size_t i = 0; i < w->spans.n; i++) {
         const ox_str s = piece_of(w, i);
-        const char *begin = s.p;
+        const char *begin = NULL;
         int last = 0;
         for (const char *at = s.p, *q = s.p; at < s.p + s.n; at = q) {
             const int script = script_of(ox_utf8_next(&q));
-            if (script && last && script != last) {
-                if (!push_piece(w, begin, at)) return ox_tok_no_memory(w);
+            if (script && script != last) {
+                if (begin && !push_piece(w, begin, at)) return ox_tok_no_memory(w);
                 begin = at;
+                last = script;
             }
-            if (script) last = script;
         }
-        if (!push_piece(w, begin, s.p + s.n)) return ox_tok_no_memory(w);
+        if (begin && !push_piece(w, begin, s.p + s.n)) return ox_tok_no_memory(w);
     }
     return take_next(w);
 }
