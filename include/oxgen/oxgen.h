@@ -4,6 +4,7 @@
 #ifndef OXGEN_OXGEN_H
 #define OXGEN_OXGEN_H
 #include "oxgen/model.h"
+#include "oxgen/parser.h"
 #include "oxgen/sampler.h"
 #include "oxgen/session.h"
 #include "oxgen/status.h"

@@ -10,9 +10,9 @@
 #include "base/status.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "kernel/draw/philox.h"
 #include "kernel/select/select.h"
 #include "oxgen/sampler.h"
-#include "sample/philox.h"
 
 #include <math.h>
 #include <stdlib.h>

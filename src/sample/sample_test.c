@@ -1,7 +1,7 @@
 /* Samplers: Philox against its published vectors, truncation rules at their edges, penalties, draws
  * that depend on nothing but seed, position and id. */
+#include "kernel/draw/philox.h"
 #include "oxgen/sampler.h"
-#include "sample/philox.h"
 
 #include <math.h>
 #include <setjmp.h>

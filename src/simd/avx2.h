@@ -152,6 +152,11 @@ static inline unsigned vf_not_le(vf x, vf y)
     return (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_NLE_UQ)) |
            (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_NLE_UQ)) << 8;
 }
+static inline unsigned vf_unordered(vf x, vf y) /* lanes in which either is NaN */
+{
+    return (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_UNORD_Q)) |
+           (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_UNORD_Q)) << 8;
+}
 static inline unsigned vf_equal(vf x, vf y)
 {
     return (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_EQ_OQ)) |

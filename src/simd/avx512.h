@@ -125,6 +125,10 @@ static inline unsigned vf_not_le(vf x, vf y)
 {
     return _mm512_cmp_ps_mask(x, y, _CMP_NLE_UQ);
 }
+static inline unsigned vf_unordered(vf x, vf y) /* lanes in which either is NaN */
+{
+    return _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q);
+}
 static inline unsigned vf_equal(vf x, vf y)
 {
     return _mm512_cmp_ps_mask(x, y, _CMP_EQ_OQ);

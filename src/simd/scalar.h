@@ -93,6 +93,17 @@ static inline vf vf_if_less(vf x, vf y, vf then, vf other)
 {
     VF_LANES(x.f[i] < y.f[i] ? then.f[i] : other.f[i]);
 }
+static inline vf vf_range(vf x, vf y, int lo, int hi)
+{
+    VF_LANES(i >= lo && i < hi ? x.f[i] : y.f[i]);
+}
+static inline unsigned vf_not_le(vf x, vf y)
+{
+    unsigned hits = 0;
+    for (int i = 0; i < VF_N; i++)
+        hits |= (unsigned)!(x.f[i] <= y.f[i]) << i;
+    return hits;
+}
 static inline vf vf_ldexp(vf x, vf n) /* rounded once, n integral in [-250, 250] */
 {
     VF_LANES(ldexpf(x.f[i], n.f[i] == n.f[i] ? (int)n.f[i] : 0));

@@ -15,6 +15,10 @@ void ox_select_ref(const ox_select_args *a, size_t begin, size_t end)
         const float *x = a->x + r * a->ldx;
         int32_t *ids = a->ids + r * a->k;
         float *values = a->values + r * a->k;
+        bool nan = false;
+        for (size_t i = 0; i < a->dim; i++)
+            nan |= x[i] != x[i];
+        if (a->has_nan) a->has_nan[r] = nan;
         for (size_t j = 0; j < a->k; j++) {
             size_t best = a->dim;
             for (size_t i = 0; i < a->dim; i++) {

@@ -14,6 +14,7 @@ typedef struct ox_select_args {
     int32_t *ids;             /* [rows, k]: indices of the best, best first */
     float *values;            /* [rows, k]: their values, bit for bit */
     size_t rows, dim, k, ldx; /* 1 <= k <= dim < 2^31 */
+    bool *has_nan;            /* [rows]: whether a value of the row is NaN; NULL = not wanted */
 } ox_select_args;
 
 /* Computes rows [begin, end). */

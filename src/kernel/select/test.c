@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { UNIFORM, TIES, NANS, ALL_NAN, INFINITE, RISING, FALLING, ZEROS, KINDS };
+enum { UNIFORM, TIES, NANS, ALL_NAN, INFINITE, RISING, FALLING, ZEROS, ONE_NAN, KINDS };
 
 static float value(int kind, size_t i)
 {
@@ -25,6 +25,8 @@ static float value(int kind, size_t i)
         return -(float)i;
     case ZEROS:
         return ktest_bits() % 2 ? 0.0f : -0.0f;
+    case ONE_NAN:
+        return ktest_bits() % 20 ? ktest_uniform(-10.0f, 10.0f) : NAN;
     default:
         return ktest_uniform(-10.0f, 10.0f);
     }
@@ -38,13 +40,17 @@ static void check(const ox_kernel_row *row, size_t rows, size_t dim, size_t k, i
     ktest_buf want = ktest_floats(rows * k);
     for (size_t i = 0; i < rows * ld; i++)
         ((float *)x.p)[i] = value(kind, i);
-    ox_select_args a = {x.p, want_ids.p, want.p, rows, dim, k, ld};
+    bool nan[4], want_nan[4];
+    ox_select_args a = {x.p, want_ids.p, want.p, rows, dim, k, ld, want_nan};
     ox_select_ref(&a, 0, rows);
     a.ids = ids.p;
+    a.has_nan = nan;
     a.values = values.p;
     ((ox_select_fn *)row->fn)(&a, 0, rows);
     if (memcmp(ids.p, want_ids.p, rows * k * 4) || memcmp(values.p, want.p, rows * k * 4))
         ktest_fail("dim=%zu k=%zu kind=%d: different choice", dim, k, kind);
+    if (memcmp(nan, want_nan, rows))
+        ktest_fail("dim=%zu k=%zu kind=%d: NaN not noticed, or seen where none is", dim, k, kind);
     ktest_free(&x);
     ktest_free(&ids);
     ktest_free(&values);
@@ -63,6 +69,9 @@ void ktest_select(void)
                 for (size_t k = 1; k <= dims[d]; k += 1 + dims[d] / 5)
                     check(row, 1 + d % 3, dims[d], k, kind);
         check(row, 1, 100000, 1, UNIFORM);
+        check(row, 1, 100000, 1, RISING);
+        check(row, 1, 100000, 1, FALLING);
+        check(row, 1, 3000, 1, NANS);
         check(row, 1, 100000, 20, UNIFORM);
         check(row, 1, 50000, 20, TIES);
         ktest_end(row);

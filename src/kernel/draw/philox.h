@@ -4,8 +4,8 @@
  * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): key = seed
  * (low, high), counter = (token id, 0, position low, position high); word 0 of
  * the result is used. */
-#ifndef OX_SAMPLE_PHILOX_H
-#define OX_SAMPLE_PHILOX_H
+#ifndef OX_KERNEL_DRAW_PHILOX_H
+#define OX_KERNEL_DRAW_PHILOX_H
 #include <math.h>
 #include <stdint.h>
 

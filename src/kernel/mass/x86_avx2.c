@@ -1,0 +1,3 @@
+#include "simd/avx2.h"
+#define MASS_NAME ox_mass_avx2
+#include "kernel/mass/body.h"
