@@ -1,10 +1,54 @@
 /* cmd_about.c - version, kernels, plan: what is here and what would run. */
 #include "cli/bench.h"
+#include "oxgen/arm.h"
 
 #include "base/cpu.h"
 #include "oxgen_build.h"
 
 #include <string.h>
+
+/* One line, or one member of the JSON object: the library, or why there is none. */
+static void put_library(ox_buf *b, const char *name, ox_status st, const ox_library *l,
+                        const ox_err *why, int json)
+{
+    if (!json && st) ox_buf_printf(b, "%s: none: %s\n", name, why->msg);
+    if (!json && !st) {
+        ox_buf_printf(b, "%s: %s", name, l->version[0] ? l->version : "version not known");
+        if (l->api) ox_buf_printf(b, ", interface %d", l->api);
+        ox_buf_printf(b, ", %s", l->path);
+        if (l->providers[0]) ox_buf_printf(b, ", providers %s", l->providers);
+        ox_buf_put_c(b, '\n');
+    }
+    if (!json) return;
+    ox_buf_printf(b, "{\"version\":");
+    if (st) {
+        ox_buf_put_z(b, "null,\"reason\":");
+        cli_json_str(b, why->msg, strlen(why->msg));
+    } else {
+        cli_json_str(b, l->version, strlen(l->version));
+        ox_buf_printf(b, ",\"api\":%d,\"path\":", l->api);
+        cli_json_str(b, l->path, strlen(l->path));
+        ox_buf_put_z(b, ",\"providers\":");
+        cli_json_str(b, l->providers, strlen(l->providers));
+    }
+    ox_buf_put_c(b, '}');
+}
+
+static void put_libraries(ox_buf *b, int json)
+{
+    static const struct {
+        const char *name, *key;
+        ox_status (*get)(ox_library *, ox_err *);
+    } libraries[] = {{"onnxruntime", "onnxruntime", ox_library_ort},
+                     {"onnxruntime-genai", "onnxruntime_genai", ox_library_oga}};
+    for (size_t i = 0; i < OX_COUNT(libraries); i++) {
+        ox_library l;
+        ox_err why = OX_ERR_INIT;
+        const ox_status st = libraries[i].get(&l, &why);
+        if (json) ox_buf_printf(b, ",\"%s\":", libraries[i].key);
+        put_library(b, libraries[i].name, st, &l, &why, json);
+    }
+}
 
 int cmd_version(const cli_options *o)
 {
@@ -16,17 +60,16 @@ int cmd_version(const cli_options *o)
         ox_buf_printf(&b, "{\"version\":\"%s\",\"commit\":\"%s\",\"compiler\":\"%s\",\"cpu\":",
                       ox_version(), OXGEN_COMMIT, OXGEN_COMPILER);
         cli_json_str(&b, ox_machine_cpu(), strlen(ox_machine_cpu()));
-        ox_buf_printf(&b,
-                      ",\"tier\":\"%s\",\"cpus\":%d,\"gpus\":[],\"onnxruntime\":null,"
-                      "\"onnxruntime_genai\":null}\n",
-                      tier, ox_machine_cpus());
+        ox_buf_printf(&b, ",\"tier\":\"%s\",\"cpus\":%d,\"gpus\":[]", tier, ox_machine_cpus());
+        put_libraries(&b, 1);
+        ox_buf_put_z(&b, "}\n");
     } else {
         ox_buf_printf(&b, "oxgen %s (%s, %s, %s)\n", ox_version(), OXGEN_COMMIT, OXGEN_COMPILER,
                       OXGEN_BUILD_TYPE);
         ox_buf_printf(&b, "cpu: %s, tier %s, %d usable\n", ox_machine_cpu(), tier,
                       ox_machine_cpus());
         ox_buf_put_z(&b, "gpu: this build has no GPU backend\n");
-        ox_buf_put_z(&b, "onnxruntime: this build has no ONNX Runtime backend\n");
+        put_libraries(&b, 0);
     }
     const int code = cli_stdout(ox_buf_view(&b));
     ox_buf_deinit(&b);

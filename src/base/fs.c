@@ -95,6 +95,14 @@ char *ox_path_join(const char *dir, const char *name)
     return p;
 }
 
+char *ox_path_real(const char *path)
+{
+    char *real = realpath(path, NULL);
+    char *copy = real ? ox_strdup_n(real, strlen(real)) : NULL;
+    free(real);
+    return copy;
+}
+
 char *ox_path_dir(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -27,6 +27,8 @@ ox_status ox_path_beneath(char **path, const char *dir, ox_str name, ox_err *err
 char *ox_path_join(const char *dir, const char *name); /* owned by the caller; NULL = no memory */
 char *ox_path_dir(const char *path);                   /* owned by the caller */
 const char *ox_path_base(const char *path);            /* borrowed from path */
+/* Links followed; owned by the caller; NULL = there is no such file. */
+char *ox_path_real(const char *path);
 bool ox_path_is_dir(const char *path);
 bool ox_path_is_file(const char *path);
 
