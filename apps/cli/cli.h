@@ -94,6 +94,7 @@ void cli_interrupt_clear(void);
 int cli_stdout(ox_str text); /* writes all; 0, or the exit code of a failed write */
 
 /* shared.c */
+ox_status cli_model_options(ox_model_options *mo, const cli_options *o, ox_err *err);
 ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path, int text_only,
                          ox_err *err);
 ox_status cli_sampler_options(ox_sampler_options *so, ox_logit_bias **bias, const cli_options *o,

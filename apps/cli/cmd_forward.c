@@ -73,7 +73,9 @@ int cmd_forward(const cli_options *o)
 
     if (!o->args.n)
         return cli_usage("expected: oxgen forward GRAPH.onnx [--in NAME=FILE] [-o DIR]");
-    ox_status st = ox_graph_run_open(&g, o->args.p[0], &err);
+    ox_model_options mo;
+    ox_status st = cli_model_options(&mo, o, &err);
+    if (!st) st = ox_graph_run_open_with(&g, o->args.p[0], &mo, &err);
     if (!st) {
         in = ox_calloc(o->in.n, sizeof(*in));
         out = ox_calloc(ox_graph_run_n_outputs(g), sizeof(*out));

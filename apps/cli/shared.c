@@ -18,11 +18,9 @@ static ox_status in_int32(long long v, const char *flag, int32_t *out, ox_err *e
     return OX_OK;
 }
 
-ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path, int text_only,
-                         ox_err *err)
+ox_status cli_model_options(ox_model_options *mo, const cli_options *o, ox_err *err)
 {
-    ox_model_options mo;
-    ox_model_options_init(&mo);
+    ox_model_options_init(mo);
     if (o->has_threads && o->threads < 1)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "--threads %lld: expected 1 or more", o->threads);
     if (o->has_max_new && o->max_new < 0)
@@ -30,19 +28,29 @@ ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path,
                        o->max_new);
     if (o->has_context && o->context < 1)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "--context %lld: expected 1 or more", o->context);
-    OX_TRY(in_int32(o->threads, "threads", &mo.n_threads, err));
-    OX_TRY(in_int32(o->block, "block", &mo.quant_block, err));
-    OX_TRY(in_int32(o->head_bits, "head-bits", &mo.head_bits, err));
-    mo.context = o->context;
-    mo.backend = o->backend;
-    mo.device = o->device;
-    mo.numerics = o->numerics;
-    mo.kv = o->kv;
-    mo.quant = o->quant;
-    mo.quant_asym = o->asym;
+    OX_TRY(in_int32(o->threads, "threads", &mo->n_threads, err));
+    OX_TRY(in_int32(o->block, "block", &mo->quant_block, err));
+    OX_TRY(in_int32(o->head_bits, "head-bits", &mo->head_bits, err));
+    mo->context = o->context;
+    mo->backend = o->backend;
+    mo->device = o->device;
+    mo->numerics = o->numerics;
+    mo->kv = o->kv;
+    mo->quant = o->quant;
+    mo->quant_asym = o->asym;
+    mo->ort_options = o->ort_option.p;
+    mo->n_ort_options = o->ort_option.n;
+    mo->progress = cli_progress;
+    mo->progress_user = (void *)(uintptr_t)o;
+    return OX_OK;
+}
+
+ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path, int text_only,
+                         ox_err *err)
+{
+    ox_model_options mo;
+    OX_TRY(cli_model_options(&mo, o, err));
     mo.text_only = text_only;
-    mo.progress = cli_progress;
-    mo.progress_user = (void *)(uintptr_t)o;
     OX_TRY(ox_model_open(out, path, &mo, err));
     cli_progress_end();
     for (size_t i = 0; i < ox_model_n_warnings(*out); i++)

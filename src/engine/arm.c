@@ -6,12 +6,12 @@
 ox_status ox_model_library(const ox_model *m, ox_library *out, ox_err *err)
 {
     *out = (ox_library){.api = 0};
-    (void)m;
-    return OX_FAIL(err, OX_UNSUPPORTED, "the native backend uses no other library");
+    if (!m->ort) return OX_FAIL(err, OX_UNSUPPORTED, "the native backend uses no other library");
+    *out = *ox_ort_decoder_library(m->ort);
+    return OX_OK;
 }
 
 const char *ox_model_session_json(const ox_model *m)
 {
-    (void)m;
-    return "{}";
+    return m->ort ? ox_ort_decoder_settings(m->ort) : "{}";
 }

@@ -1,6 +1,7 @@
 /* engine_internal.h - what a model and a session are made of. */
 #ifndef OX_ENGINE_INTERNAL_H
 #define OX_ENGINE_INTERNAL_H
+#include "backend/ort/ort.h"
 #include "base/team.h"
 #include "exec/exec.h"
 #include "kv/kv.h"
@@ -25,6 +26,8 @@ struct ox_model {
     ox_kv_pool *kv;
     /* or not */
     ox_interp *interp;
+    /* or by ONNX Runtime; the source has no graph then */
+    ox_ort_decoder *ort;
     ox_opt_report opt;
 
     ox_tokenizer *tokenizer; /* NULL: the model has none */
@@ -38,6 +41,7 @@ struct ox_session {
     ox_model *model;
     ox_kv_seq kv;
     struct ox_interp_state *interp; /* of models that run operator by operator */
+    ox_ort_state *ort;              /* of models that ONNX Runtime runs */
     OX_VEC(int32_t) ids;
     float *logits; /* [vocab]; valid when has_logits */
     bool has_logits;
@@ -48,6 +52,11 @@ struct ox_session {
 /* What a file asks beyond a limit is a refusal of the file: OX_LIMIT becomes OX_UNSUPPORTED. */
 ox_status ox_refused(ox_status st, ox_err *err);
 ox_status ox_source_open(ox_source **out, const char *path, const ox_model_options *o, ox_err *err);
+/* The same for a backend that reads ONNX files itself: no graph; *onnx is the decoder's path, the
+ * caller's. Forms that are no ONNX files are refused. */
+ox_status ox_source_open_file(ox_source **out, char **onnx, const char *path, ox_err *err);
+/* model.c: the settings of another backend out of a model's options. */
+ox_status ox_engine_ort_settings(ox_ort_settings *out, const ox_model_options *o, ox_err *err);
 /* text.c: gives a text to the caller, NUL-terminated, even when empty; n NULL = not wanted. */
 ox_status ox_engine_hand_over(ox_buf *b, char **text, size_t *n, ox_err *err);
 /* What a missing tokenizer means, as an error. */

@@ -19,20 +19,25 @@ static bool is_one_of(const char *s, const char *const *list)
     return false;
 }
 
+static bool is_ort(const ox_model_options *o)
+{
+    return o->backend && !strcmp(o->backend, "ort");
+}
+
 static ox_status check_options(const ox_model_options *o, ox_err *err)
 {
     static const char *const numerics[] = {"fast", "faster", "exact", NULL};
     static const char *const backends[] = {"native", "ort", NULL};
     static const char *const kv[] = {"f32", "f16", "bf16", NULL};
     if (o->backend && !strcmp(o->backend, "oga"))
-        return OX_FAIL(err, OX_BAD_ARGUMENT,
+        return OX_FAIL(err, OX_NO_DEVICE,
                        "oga is an arm of oxgen compare, not a backend; expected native or ort");
     if (o->backend && !is_one_of(o->backend, backends))
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "--backend %s is not known; expected native or ort",
+        return OX_FAIL(err, OX_NO_DEVICE, "--backend %s is not known; expected native or ort",
                        o->backend);
-    if (o->backend && !strcmp(o->backend, "ort"))
-        return OX_FAIL(err, OX_NO_DEVICE, "ONNX Runtime backend: not in this build");
-    if (o->device && strcmp(o->device, "auto") && strcmp(o->device, "cpu"))
+    if (!is_ort(o) && o->n_ort_options)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--ort-option needs --backend ort");
+    if (!is_ort(o) && o->device && strcmp(o->device, "auto") && strcmp(o->device, "cpu"))
         return OX_FAIL(err, OX_NO_DEVICE, "--device %s is not available in this build; use cpu",
                        o->device);
     if (o->numerics && !is_one_of(o->numerics, numerics))
@@ -252,6 +257,46 @@ static ox_status open_graph(ox_model *m, const ox_model_options *o, ox_err *err)
     return ox_interp_open(&m->interp, s, err);
 }
 
+ox_status ox_engine_ort_settings(ox_ort_settings *out, const ox_model_options *o, ox_err *err)
+{
+    *out = (ox_ort_settings){.device = o->device,
+                             .options = o->ort_options,
+                             .n_options = o->n_ort_options,
+                             .profile = o->profile};
+    if (o->device && strcmp(o->device, "auto") && strcmp(o->device, "cpu") &&
+        strncmp(o->device, "cuda", 4))
+        return OX_FAIL(err, OX_NO_DEVICE, "--device %s is not known; expected auto, cpu or cuda",
+                       o->device);
+    return pick_threads(&out->n_threads, o, err);
+}
+
+/* Flags that a graph run by another library cannot follow. */
+static ox_status warn_idle_flags(ox_model *m, const ox_model_options *o)
+{
+    const struct {
+        const char *flag, *value;
+    } flags[] = {{"numerics", o->numerics}, {"kv", o->kv}, {"quant", o->quant}};
+    for (size_t i = 0; i < OX_COUNT(flags); i++)
+        if (flags[i].value)
+            OX_TRY(ox_source_warn(m->source,
+                                  "--%s %s changes nothing with --backend ort: the graph decides",
+                                  flags[i].flag, flags[i].value));
+    return OX_OK;
+}
+
+static ox_status open_ort(ox_model *m, const char *path, const ox_model_options *o, ox_err *err)
+{
+    char *onnx = NULL;
+    ox_ort_settings settings;
+    OX_TRY(ox_engine_ort_settings(&settings, o, err));
+    ox_status st = ox_source_open_file(&m->source, &onnx, path, err);
+    m->n_threads = settings.n_threads;
+    if (!st && !o->text_only) st = ox_ort_decoder_open(&m->ort, m->source, onnx, &settings, err);
+    if (!st) st = warn_idle_flags(m, o);
+    ox_free(onnx);
+    return st;
+}
+
 ox_status ox_model_open(ox_model **out, const char *path, const ox_model_options *options,
                         ox_err *err)
 {
@@ -266,12 +311,13 @@ ox_status ox_model_open(ox_model **out, const char *path, const ox_model_options
     OX_TRY(check_passes(err));
     ox_model *m = ox_calloc(1, sizeof(*m));
     if (!m) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a model");
-    OX_TRY_GOTO(ox_source_open(&m->source, path, &o, err));
+    OX_TRY_GOTO(is_ort(&o) ? open_ort(m, path, &o, err)
+                           : ox_source_open(&m->source, path, &o, err));
     OX_TRY_GOTO(copy_facts(m, err));
     OX_TRY_GOTO(open_text(m, err));
     join_eos(m);
     if (!o.text_only) {
-        OX_TRY_GOTO(open_graph(m, &o, err));
+        if (!m->ort) OX_TRY_GOTO(open_graph(m, &o, err));
         OX_TRY_GOTO(pick_context(m, &o, err));
     }
     *out = m;
@@ -299,6 +345,7 @@ void ox_model_close(ox_model **model)
     ox_plan_close(&m->plan);
     ox_backend_close(&m->backend);
     ox_interp_close(&m->interp);
+    ox_ort_decoder_close(&m->ort);
     ox_team_close(&m->team);
     ox_template_close(&m->chat);
     ox_template_close(&m->tools);
@@ -323,14 +370,12 @@ const char *ox_model_architecture(const ox_model *m)
 
 const char *ox_model_backend(const ox_model *m)
 {
-    (void)m;
-    return "native";
+    return m->ort ? "ort" : "native";
 }
 
 const char *ox_model_device(const ox_model *m)
 {
-    (void)m;
-    return "cpu";
+    return m->ort && ox_ort_decoder_on_cuda(m->ort) ? "cuda" : "cpu";
 }
 
 int64_t ox_model_context(const ox_model *m)
@@ -377,11 +422,13 @@ const char *ox_model_warning(const ox_model *m, size_t i)
 
 uint64_t ox_model_weight_bytes(const ox_model *m)
 {
+    if (m->ort) return ox_ort_decoder_weight_bytes(m->ort);
     return m->backend ? m->backend->ops->weight_bytes(m->backend) : 0;
 }
 
 uint64_t ox_model_kv_bytes_per_token(const ox_model *m)
 {
+    if (m->ort) return ox_ort_decoder_kv_bytes(m->ort);
     return m->kv ? ox_kv_pool_page_bytes(m->kv) / 64 : 0;
 }
 

@@ -87,3 +87,22 @@ ox_status ox_source_open(ox_source **out, const char *path, const ox_model_optio
                    "with *.safetensors; for a .gguf file name the file itself",
                    path);
 }
+
+ox_status ox_source_open_file(ox_source **out, char **onnx, const char *path, ox_err *err)
+{
+    bool has_onnx = false, safetensors = false;
+    *out = NULL;
+    *onnx = NULL;
+    if (ox_path_is_dir(path)) {
+        OX_TRY(folder_has(path, ".onnx", &has_onnx, err));
+        if (!has_onnx) OX_TRY(folder_has(path, "genai_config.json", &has_onnx, err));
+        if (!has_onnx) OX_TRY(hub_folder_has_onnx(path, &has_onnx, err));
+        if (!has_onnx) OX_TRY(folder_has(path, ".safetensors", &safetensors, err));
+    }
+    if (has_suffix(path, ".gguf") || safetensors)
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "%s is no ONNX file, and --backend ort runs nothing else: make one with "
+                       "oxgen convert %s -o DIR first",
+                       path, path);
+    return ox_source_open_texts(out, onnx, path, err);
+}

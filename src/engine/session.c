@@ -6,7 +6,7 @@
 ox_status ox_session_open(ox_session **out, ox_model *model, ox_err *err)
 {
     *out = NULL;
-    if (!model->plan && !model->interp)
+    if (!model->plan && !model->interp && !model->ort)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "the model was opened for text only");
     ox_session *s = ox_calloc(1, sizeof(*s));
     if (!s) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a session");
@@ -14,6 +14,7 @@ ox_status ox_session_open(ox_session **out, ox_model *model, ox_err *err)
     s->logits = ox_calloc((size_t)ox_model_vocab(model), sizeof(float));
     ox_status st = s->logits ? OX_OK : OX_FAIL(err, OX_NO_MEMORY, "no memory for logits");
     if (!st && model->interp) st = ox_interp_state_open(&s->interp, model->interp, err);
+    if (!st && model->ort) st = ox_ort_state_open(&s->ort, model->ort, err);
     if (st) {
         ox_session_close(&s);
         return st;
@@ -29,6 +30,7 @@ void ox_session_close(ox_session **session)
     if (!s) return;
     ox_kv_seq_close(&s->kv);
     ox_interp_state_close(&s->interp);
+    ox_ort_state_close(&s->ort);
     ox_vec_deinit(&s->ids);
     ox_free(s->logits);
     ox_free(s);
@@ -84,12 +86,24 @@ static ox_status planned_step(ox_session *s, const int32_t *ids, size_t n, size_
     return OX_OK;
 }
 
+/* A state that could not go back only as far as a rewind asked is made again first. */
+static ox_status ort_step(ox_session *s, const int32_t *ids, size_t n, size_t n_wanted,
+                          ox_logits_fn *fn, void *user, ox_err *err)
+{
+    const size_t has = ox_ort_state_length(s->ort);
+    if (has < s->ids.n)
+        OX_TRY(ox_ort_append(s->ort, s->ids.p + has, s->ids.n - has, 0, NULL, NULL, err));
+    return ox_ort_append(s->ort, ids, n, n_wanted, fn, user, err);
+}
+
 static ox_status step(ox_session *s, const int32_t *ids, size_t n, size_t total, size_t n_wanted,
                       ox_logits_fn *fn, void *user, ox_err *err)
 {
     if (!ox_vec_reserve(&s->ids, s->ids.n + n))
         return OX_FAIL(err, OX_NO_MEMORY, "no memory for the token history");
-    if (s->model->interp)
+    if (s->ort)
+        OX_TRY(ort_step(s, ids, n, n_wanted, fn, user, err));
+    else if (s->model->interp)
         OX_TRY(ox_interp_append(s->model->interp, s->interp, ids, n, n_wanted, fn, user, err));
     else
         OX_TRY(planned_step(s, ids, n, total, n_wanted, fn, user, err));
@@ -131,7 +145,7 @@ ox_status ox_sessions_step(ox_session *const *sessions, const int32_t *ids, size
         return OX_FAIL(err, OX_BAD_ARGUMENT, "%zu sessions in a step; expected 1 to %d", n,
                        OX_WANTED_ROWS);
     ox_model *m = sessions[0]->model;
-    if (m->interp || m->switch_length) { /* tables may differ from session to session */
+    if (m->ort || m->interp || m->switch_length) { /* tables may differ from session to session */
         for (size_t i = 0; i < n; i++)
             OX_TRY(ox_session_append(sessions[i], &ids[i], 1, 0, NULL, NULL, err));
         return OX_OK;
@@ -165,6 +179,7 @@ ox_status ox_sessions_step(ox_session *const *sessions, const int32_t *ids, size
 static size_t largest_chunk(const ox_session *s, size_t asked, size_t most)
 {
     if (s->model->interp && !asked) return SIZE_MAX; /* one call of the graph a prompt */
+    if (s->ort) most = ox_ort_decoder_rows(s->model->ort);
     return asked && asked < most ? asked : most;
 }
 
@@ -229,7 +244,9 @@ ox_status ox_session_rewind(ox_session *s, size_t n, ox_err *err)
     if (n == s->ids.n) return OX_OK;
     s->ids.n = n;
     s->has_logits = false;
-    if (s->interp)
+    if (s->ort)
+        ox_ort_state_truncate(s->ort, n);
+    else if (s->interp)
         ox_interp_state_truncate(s->interp, n);
     else
         ox_kv_seq_truncate(&s->kv, n);
@@ -244,7 +261,12 @@ ox_status ox_session_fork(ox_session **out, const ox_session *s, ox_err *err)
         return OX_FAIL(err, OX_UNSUPPORTED, "a graph that runs operator by operator cannot fork");
     ox_session *f = NULL;
     OX_TRY(ox_session_open(&f, s->model, err));
-    OX_TRY_GOTO(ox_kv_seq_fork(&f->kv, &s->kv, err));
+    if (s->ort) {
+        ox_ort_state_close(&f->ort);
+        OX_TRY_GOTO(ox_ort_state_fork(&f->ort, s->ort, err));
+    } else {
+        OX_TRY_GOTO(ox_kv_seq_fork(&f->kv, &s->kv, err));
+    }
     if (!ox_vec_reserve(&f->ids, s->ids.n)) {
         st = OX_FAIL(err, OX_NO_MEMORY, "no memory for the token history");
         goto fail;
@@ -297,6 +319,7 @@ ox_status ox_session_all_logits(ox_session *s, const int32_t *ids, size_t n, siz
 
 uint64_t ox_session_kv_bytes(const ox_session *s)
 {
+    if (s->ort) return ox_ort_state_bytes(s->ort);
     if (s->interp) return ox_interp_state_bytes(s->interp);
     return (uint64_t)s->kv.pages.n * ox_kv_pool_page_bytes(s->model->kv);
 }

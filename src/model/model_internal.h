@@ -34,4 +34,6 @@ ox_status ox_model_read_tokenizer(ox_source *s, const char *dir, ox_err *err);
 /* Checks the port names that a config gave against the graph's own, and derives those that nothing
  * gave from names and shapes. A graph without token ids or logits is refused. */
 ox_status ox_model_find_ports(ox_source *s, const ox_onnx_graph *g, ox_err *err);
+/* Warns of inputs that no role was found for. */
+ox_status ox_model_warn_inputs(ox_source *s, const ox_onnx_graph *g);
 #endif

@@ -209,6 +209,7 @@ static ox_status read_graph(ox_source *s, const char *path, ox_err *err)
     OX_TRY(take_mappings(s, o, err));
     const ox_source stated = *s;
     ox_status st = ox_model_find_ports(s, o->graph, err);
+    if (!st) st = ox_model_warn_inputs(s, o->graph);
     if (!st && s->form == OX_FORM_GENAI) st = ox_model_check_ports(s, &stated);
     if (!st) st = ox_graph_from_onnx_with(&s->graph, &s->arena, o, &options, err);
     if (!st) st = ox_op_check_attrs(s->graph, err);
@@ -216,7 +217,8 @@ static ox_status read_graph(ox_source *s, const char *path, ox_err *err)
     return st;
 }
 
-static ox_status open_place(ox_source *s, place *p, ox_err *err)
+/* Everything but the graph. */
+static ox_status open_texts(ox_source *s, place *p, ox_err *err)
 {
     bool genai = false;
     char *tokenizer_dir = NULL;
@@ -226,12 +228,12 @@ static ox_status open_place(ox_source *s, place *p, ox_err *err)
     if (!st && !p->onnx) st = find_only_onnx(p, err);
     if (!st) st = display_name(s, p->dir, err);
     if (!st) st = ox_model_read_tokenizer(s, tokenizer_dir ? tokenizer_dir : p->dir, err);
-    if (!st) st = read_graph(s, p->onnx, err);
     ox_free(tokenizer_dir);
     return st;
 }
 
-ox_status ox_source_open_onnx(ox_source **out, const char *path, ox_err *err)
+/* onnx NULL: the graph is read; else it gets the decoder's path (owned) and the graph is not. */
+static ox_status open_as(ox_source **out, char **onnx, const char *path, ox_err *err)
 {
     place p = {0};
     *out = NULL;
@@ -240,7 +242,12 @@ ox_status ox_source_open_onnx(ox_source **out, const char *path, ox_err *err)
     s->facts.bos = -1;
     s->path = ox_strdup_n(path, strlen(path));
     ox_status st = s->path ? place_of(&p, path, err) : no_memory(err);
-    if (!st) st = open_place(s, &p, err);
+    if (!st) st = open_texts(s, &p, err);
+    if (!st && !onnx) st = read_graph(s, p.onnx, err);
+    if (!st && onnx) {
+        *onnx = p.onnx;
+        p.onnx = NULL;
+    }
     ox_free(p.dir);
     ox_free(p.onnx);
     if (st)
@@ -248,4 +255,22 @@ ox_status ox_source_open_onnx(ox_source **out, const char *path, ox_err *err)
     else
         *out = s;
     return st;
+}
+
+ox_status ox_source_open_onnx(ox_source **out, const char *path, ox_err *err)
+{
+    return open_as(out, NULL, path, err);
+}
+
+ox_status ox_source_open_texts(ox_source **out, char **onnx, const char *path, ox_err *err)
+{
+    *onnx = NULL;
+    return open_as(out, onnx, path, err);
+}
+
+ox_status ox_source_find_ports(ox_source *s, const struct ox_onnx_graph *g, ox_err *err)
+{
+    const ox_source stated = *s;
+    OX_TRY(ox_model_find_ports(s, g, err));
+    return s->form == OX_FORM_GENAI ? ox_model_check_ports(s, &stated) : OX_OK;
 }

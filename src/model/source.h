@@ -66,4 +66,10 @@ ox_status ox_source_warn(ox_source *s, const char *fmt, ...) OX_PRINTF(2, 3);
 
 /* Forms GENAI and ONNX: path is the folder, its genai_config.json, or a .onnx file. */
 ox_status ox_source_open_onnx(ox_source **out, const char *path, ox_err *err);
+/* The same without the graph, for backends that read the file themselves: *onnx is the decoder's
+ * path, the caller's (ox_free). The port names are those that a config states. */
+ox_status ox_source_open_texts(ox_source **out, char **onnx, const char *path, ox_err *err);
+/* Checks or derives the names of ports from the inputs and outputs of g. */
+struct ox_onnx_graph;
+ox_status ox_source_find_ports(ox_source *s, const struct ox_onnx_graph *g, ox_err *err);
 #endif

@@ -747,7 +747,7 @@ def option_cases():
     g('--device cuda:99', '--device', 'cuda:99', want=5, words=['cuda'])
     g('--device toaster', '--device', 'toaster', want=5, words=['toaster'])
     g('--backend toaster', '--backend', 'toaster', want=5, words=['toaster'])
-    g('--backend ort without it', '--backend', 'ort', want=5, words=['ort'])
+    g('--backend ort without it', '--backend', 'ort', want=5, words=['OXGEN_ORT_LIB'], env={'OXGEN_ORT_LIB': '/nonexistent/libonnxruntime.so'})
     g('unknown flag', '--temprature', '1', words=['--temperature'])
     g('flag without value', '--temperature', words=['--temperature'])
     for name, value, word in (('OXGEN_THREADS', 'abc', 'abc'), ('OXGEN_THREADS', '0', 'OXGEN_THREADS'), ('OXGEN_THREADS', '-3', 'OXGEN_THREADS'),
