@@ -38,6 +38,7 @@ ox_status cli_model_options(ox_model_options *mo, const cli_options *o, ox_err *
     mo->kv = o->kv;
     mo->quant = o->quant;
     mo->quant_asym = o->asym;
+    mo->allow_cpu = o->allow_cpu;
     mo->ort_options = o->ort_option.p;
     mo->n_ort_options = o->ort_option.n;
     mo->progress = cli_progress;

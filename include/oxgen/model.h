@@ -35,6 +35,7 @@ typedef struct ox_model_options {
     const char *const *ort_options; /* backend "ort": [n_ort_options] "K=V", see docs/ort.md */
     size_t n_ort_options;
     const char *profile; /* backend "ort": NULL, or where its profile is written (prefix) */
+    int32_t allow_cpu;   /* 1: what the device cannot do may run on the CPU */
 } ox_model_options;
 
 OX_API void ox_model_options_init(ox_model_options *o);
@@ -49,7 +50,7 @@ OX_API void ox_model_close(ox_model **model);
 OX_API const char *ox_model_name(const ox_model *m);
 OX_API const char *ox_model_architecture(const ox_model *m); /* the files' own word */
 OX_API const char *ox_model_backend(const ox_model *m);      /* "native", "ort" */
-OX_API const char *ox_model_device(const ox_model *m);       /* "cpu" */
+OX_API const char *ox_model_device(const ox_model *m);       /* "cpu", "cuda:0" */
 OX_API int64_t ox_model_context(const ox_model *m);          /* positions a session may hold */
 OX_API int64_t ox_model_vocab(const ox_model *m);            /* width of the logits */
 OX_API size_t ox_model_n_eos(const ox_model *m);

@@ -2,10 +2,9 @@
 #ifndef OX_BACKEND_BACKEND_H
 #define OX_BACKEND_BACKEND_H
 #include "backend/call.h"
+#include "backend/decode.h"
 #include "base/team.h"
 #include "kv/kv.h"
-
-typedef struct ox_backend ox_backend;
 
 /* Called while weights are prepared: bytes done so far of total. False cancels. */
 typedef bool ox_prepare_fn(void *user, uint64_t done, uint64_t total);
@@ -26,6 +25,17 @@ typedef struct ox_backend_ops {
     uint64_t (*weight_bytes)(const ox_backend *b); /* memory of prepared weights */
     const char *(*complaint)(const ox_backend *b); /* what OXGEN_CHECK=1 found; NULL = nothing */
     void (*close)(ox_backend *b);
+    /* What devices with memory of their own add; NULL or 0 on the CPU. */
+    const char *(*device)(const ox_backend *b); /* "cuda:0" */
+    /* Where the step's arena lives, and the cache's pages. */
+    const ox_kv_memory *(*arena_memory)(ox_backend *b);
+    const ox_kv_memory *(*page_memory)(ox_backend *b);
+    uint64_t (*free_bytes)(ox_backend *b); /* of the device's memory */
+    /* n floats of device memory where the host can read them until the next run. */
+    const float *(*fetch)(ox_backend *b, const void *from, size_t n);
+    ox_decode_fn *decode;   /* several tokens without the host; see decode.h */
+    bool float_activations; /* linears read float rows: plans have no quantise calls */
+    int32_t many_rows;      /* rows of the largest class, at most OX_ROWS_MAX; 0 = OX_MANY_ROWS */
 } ox_backend_ops;
 
 struct ox_backend {

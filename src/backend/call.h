@@ -24,6 +24,7 @@ typedef struct ox_buffer {
     int32_t quant_bits;   /* code width its reader has (decides the byte order), quantised only */
     int32_t quant_planes; /* 1: 8-bit activations, 2: 16-bit in two planes; quantised only */
     bool wanted;          /* rows = the rows whose logits are wanted, not all of the step's */
+    bool is_logits;       /* what the step is run for: float32 on every device */
     int32_t first_call, last_call; /* lifetime: calls while planning, barrier intervals after */
 } ox_buffer;
 
@@ -39,7 +40,7 @@ enum { OX_CALL_WEIGHTS = 8, OX_CALL_INPUTS = 3, OX_CLASS_COUNT = 3 };
 /* Shape classes: what the kernel rows of a call are picked for. All rows of a family agree bit for
  * bit where the numeric policy promises it, so the class never changes a result there. */
 typedef enum ox_shape_class { OX_CLASS_ONE, OX_CLASS_FEW, OX_CLASS_MANY } ox_shape_class;
-enum { OX_FEW_ROWS = 8, OX_MANY_ROWS = 256, OX_WANTED_ROWS = 64 };
+enum { OX_FEW_ROWS = 8, OX_MANY_ROWS = 256, OX_WANTED_ROWS = 64, OX_ROWS_MAX = 2048 };
 
 static inline ox_shape_class ox_class_of_rows(int32_t rows)
 {

@@ -1,11 +1,13 @@
 /* dl.c - dlopen behind the project's error type. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* dladdr */
 #include "base/dl.h"
 
+#include "base/fs.h"
 #include "base/mem.h"
 
 #include <dlfcn.h>
 #include <string.h>
+#include <unistd.h>
 
 struct ox_dl {
     void *handle;
@@ -53,4 +55,17 @@ void ox_dl_close(ox_dl **dl)
     dlclose((*dl)->handle);
     ox_free(*dl);
     *dl = NULL;
+}
+
+char *ox_dl_own_folder(void)
+{
+    Dl_info info;
+    char path[4096];
+    static const char here = 0; /* an address inside this library or program */
+    const bool known = dladdr(&here, &info) && info.dli_fname && strstr(info.dli_fname, ".so");
+    if (known) return ox_path_dir(info.dli_fname);
+    const ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (n <= 0) return NULL;
+    path[n] = 0;
+    return ox_path_dir(path);
 }

@@ -17,4 +17,6 @@ ox_status ox_dl_open_kept(ox_dl **out, const char *path, ox_err *err);
 void ox_dl_file_of(const void *symbol, char *path, size_t size);
 void *ox_dl_symbol(ox_dl *dl, const char *name); /* NULL = absent */
 void ox_dl_close(ox_dl **dl);
+/* Folder of the library or program that this code lies in; owned by the caller, NULL = unknown. */
+char *ox_dl_own_folder(void);
 #endif

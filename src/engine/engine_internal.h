@@ -1,6 +1,7 @@
 /* engine_internal.h - what a model and a session are made of. */
 #ifndef OX_ENGINE_INTERNAL_H
 #define OX_ENGINE_INTERNAL_H
+#include "backend/device.h"
 #include "backend/ort/ort.h"
 #include "base/team.h"
 #include "exec/exec.h"
@@ -20,6 +21,7 @@ struct ox_model {
     ox_team *team;
     int32_t n_threads;
     /* planned */
+    ox_device_library library; /* of a device other than the CPU */
     ox_backend *backend;
     ox_plan *plan;
     ox_exec *exec;

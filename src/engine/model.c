@@ -29,6 +29,7 @@ static ox_status check_options(const ox_model_options *o, ox_err *err)
     static const char *const numerics[] = {"fast", "faster", "exact", NULL};
     static const char *const backends[] = {"native", "ort", NULL};
     static const char *const kv[] = {"f32", "f16", "bf16", NULL};
+    int32_t index;
     if (o->backend && !strcmp(o->backend, "oga"))
         return OX_FAIL(err, OX_NO_DEVICE,
                        "oga is an arm of oxgen compare, not a backend; expected native or ort");
@@ -37,8 +38,9 @@ static ox_status check_options(const ox_model_options *o, ox_err *err)
                        o->backend);
     if (!is_ort(o) && o->n_ort_options)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "--ort-option needs --backend ort");
-    if (!is_ort(o) && o->device && strcmp(o->device, "auto") && strcmp(o->device, "cpu"))
-        return OX_FAIL(err, OX_NO_DEVICE, "--device %s is not available in this build; use cpu",
+    if (!is_ort(o) && o->device && strcmp(o->device, "auto") && strcmp(o->device, "cpu") &&
+        !ox_device_parse(o->device, &index))
+        return OX_FAIL(err, OX_NO_DEVICE, "--device %s is not known; expected auto, cpu or cuda:N",
                        o->device);
     if (o->numerics && !is_one_of(o->numerics, numerics))
         return OX_FAIL(err, OX_BAD_ARGUMENT,
@@ -193,6 +195,31 @@ static int64_t table_switch(const ox_graph *g)
     return 0;
 }
 
+/* Positions that the device's memory holds beside the weights; 0 = as many as one likes. */
+static int64_t context_of_memory(const ox_model *m)
+{
+    if (!m->kv || !m->backend->ops->free_bytes) return 0;
+    const uint64_t left = m->backend->ops->free_bytes(m->backend) / 100 * 95;
+    const int64_t pages = (int64_t)(left / ox_kv_pool_page_bytes(m->kv));
+    return pages < INT32_MAX / 64 ? pages * 64 : INT32_MAX;
+}
+
+static ox_status fit_context(ox_model *m, const ox_model_options *o, ox_err *err)
+{
+    const int64_t most = context_of_memory(m);
+    if (!m->kv || !m->backend->ops->free_bytes || m->context <= most) return OX_OK;
+    const double need = (double)(m->context - most) * (double)ox_model_kv_bytes_per_token(m);
+    if (o->context || most < 64)
+        return OX_FAIL(err, OX_NO_MEMORY,
+                       "%s has too little memory for a context of %lld: %.2f GiB are missing; "
+                       "lower --context to %lld or use --kv f16",
+                       ox_model_device(m), (long long)m->context, need / 0x1p30, (long long)most);
+    ox_source_warn(m->source, "%s holds %lld positions of the model's %lld", ox_model_device(m),
+                   (long long)most, (long long)m->context);
+    m->context = most;
+    return OX_OK;
+}
+
 static ox_status pick_context(ox_model *m, const ox_model_options *o, ox_err *err)
 {
     const int64_t declared = m->source->facts.context_length;
@@ -206,7 +233,7 @@ static ox_status pick_context(ox_model *m, const ox_model_options *o, ox_err *er
                        (long long)o->context, (long long)most);
     m->context = o->context ? o->context : most;
     if (m->plan) m->switch_length = table_switch(m->source->graph);
-    return OX_OK;
+    return fit_context(m, o, err);
 }
 
 static ox_numerics numerics_of(const ox_model_options *o)
@@ -220,14 +247,67 @@ static ox_status open_plan(ox_model *m, const ox_model_options *o, ox_err *err)
     const ox_plan_options po = {.numerics = numerics_of(o), .switches = ox_env("OXGEN_PASSES")};
     loading lp = {m, o};
     const ox_graph *g = m->source->graph;
-    OX_TRY(ox_backend_cpu_open(&m->backend, m->team, err));
     OX_TRY(ox_plan_open(&m->plan, g, m->backend, &po, err));
     OX_TRY(m->backend->ops->prepare(m->backend, m->plan->calls.p, m->plan->calls.n, on_prepare, &lp,
                                     drop_source_pages, err));
     ox_log(OX_LOG_INFO, "%zu terms became %zu calls; %.1f MB of packed weights", g->nodes.n,
            m->plan->calls.n, (double)m->backend->ops->weight_bytes(m->backend) / 1e6);
     OX_TRY(ox_exec_open(&m->exec, m->plan, err));
-    return ox_kv_pool_open(&m->kv, g->caches.p, g->caches.n, kv_type(m, o), 0, err);
+    OX_TRY(ox_kv_pool_open(&m->kv, g->caches.p, g->caches.n, kv_type(m, o), 0, err));
+    const ox_backend_ops *ops = m->backend->ops;
+    if (ops->page_memory) ox_kv_pool_use(m->kv, ops->page_memory(m->backend));
+    return OX_OK;
+}
+
+static void close_plan(ox_model *m)
+{
+    ox_kv_pool_close(&m->kv);
+    ox_exec_close(&m->exec);
+    ox_plan_close(&m->plan);
+    ox_backend_close(&m->backend);
+    ox_device_library_close(&m->library);
+}
+
+/* Opens the plan on a CUDA device. */
+static ox_status open_cuda(ox_model *m, const ox_model_options *o, int32_t index, ox_err *err)
+{
+    const bool exact = numerics_of(o) == OX_NUMERICS_EXACT;
+    const ox_dtype kv = kv_type(m, o);
+    const ox_device_options d = {.index = index,
+                                 .activations = exact                 ? OX_DTYPE_F32
+                                                : kv == OX_DTYPE_BF16 ? OX_DTYPE_BF16
+                                                                      : OX_DTYPE_F16,
+                                 .kv_dtype = kv,
+                                 .exact = exact,
+                                 .context = o->context};
+    ox_device_info info;
+    OX_TRY(ox_device_library_open(&m->library, err));
+    OX_TRY(ox_device_find(&m->library, index, &info, err));
+    OX_TRY(m->library.plugin->open(&m->backend, &d, m->team, err));
+    OX_TRY(open_plan(m, o, err));
+    ox_log(OX_LOG_INFO, "%s: %s, driver %s", ox_model_device(m), info.name, info.driver);
+    return OX_OK;
+}
+
+/* --device: auto takes CUDA where it is there and the model fits; cuda never means the CPU. */
+static ox_status open_device(ox_model *m, const ox_model_options *o, ox_err *err)
+{
+    int32_t index = 0;
+    const bool asked = o->device && ox_device_parse(o->device, &index);
+    if (asked || !o->device || !strcmp(o->device, "auto")) {
+        ox_err why = OX_ERR_INIT;
+        const ox_status st = open_cuda(m, o, index, &why);
+        if (!st) return OX_OK;
+        const bool may_go_on = asked ? o->allow_cpu && st == OX_UNSUPPORTED : st != OX_CANCELLED;
+        if (!may_go_on) {
+            if (err && !err->status) *err = why;
+            return st;
+        }
+        close_plan(m);
+        if (st != OX_NO_DEVICE) ox_source_warn(m->source, "the CPU is used: %s", why.msg);
+    }
+    OX_TRY(ox_backend_cpu_open(&m->backend, m->team, err));
+    return open_plan(m, o, err);
 }
 
 static ox_status open_graph(ox_model *m, const ox_model_options *o, ox_err *err)
@@ -247,13 +327,21 @@ static ox_status open_graph(ox_model *m, const ox_model_options *o, ox_err *err)
     } else {
         m->opt.is_terms = true;
     }
-    if (m->opt.is_terms) return open_plan(m, o, err);
+    if (m->opt.is_terms) return open_device(m, o, err);
     if (m->opt.n_remaining)
         ox_source_warn(s,
                        "node %.*s (%.*s) is not recognised (%s): the graph runs operator by "
                        "operator, slowly",
                        OX_STR_ARGS(m->opt.remaining[0].node),
                        OX_STR_ARGS(m->opt.remaining[0].op_type), m->opt.remaining[0].reason);
+    int32_t index;
+    if (o->device && ox_device_parse(o->device, &index) && !o->allow_cpu)
+        return OX_FAIL(
+            err, OX_UNSUPPORTED,
+            "node %.*s (%.*s) is not recognised (%s), so the graph runs operator by "
+            "operator, which the CUDA backend cannot do; use --device cpu or --allow-cpu",
+            OX_STR_ARGS(m->opt.remaining[0].node), OX_STR_ARGS(m->opt.remaining[0].op_type),
+            m->opt.remaining[0].reason);
     return ox_interp_open(&m->interp, s, err);
 }
 
@@ -340,10 +428,7 @@ void ox_model_close(ox_model **model)
 {
     ox_model *m = *model;
     if (!m) return;
-    ox_kv_pool_close(&m->kv);
-    ox_exec_close(&m->exec);
-    ox_plan_close(&m->plan);
-    ox_backend_close(&m->backend);
+    close_plan(m);
     ox_interp_close(&m->interp);
     ox_ort_decoder_close(&m->ort);
     ox_team_close(&m->team);
@@ -375,7 +460,8 @@ const char *ox_model_backend(const ox_model *m)
 
 const char *ox_model_device(const ox_model *m)
 {
-    return m->ort && ox_ort_decoder_on_cuda(m->ort) ? "cuda" : "cpu";
+    if (m->ort && ox_ort_decoder_on_cuda(m->ort)) return "cuda";
+    return m->backend && m->backend->ops->device ? m->backend->ops->device(m->backend) : "cpu";
 }
 
 int64_t ox_model_context(const ox_model *m)

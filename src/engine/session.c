@@ -60,7 +60,7 @@ static ox_status planned_step(ox_session *s, const int32_t *ids, size_t n, size_
                               size_t n_wanted, ox_logits_fn *fn, void *user, ox_err *err)
 {
     ox_model *m = s->model;
-    int32_t pos[OX_MANY_ROWS], wanted[OX_WANTED_ROWS];
+    int32_t pos[OX_ROWS_MAX], wanted[OX_WANTED_ROWS];
     const size_t at = s->kv.n_positions;
 
     OX_TRY(ox_kv_seq_reserve(&s->kv, at + n, err));
@@ -94,6 +94,12 @@ static ox_status ort_step(ox_session *s, const int32_t *ids, size_t n, size_t n_
     if (has < s->ids.n)
         OX_TRY(ox_ort_append(s->ort, s->ids.p + has, s->ids.n - has, 0, NULL, NULL, err));
     return ox_ort_append(s->ort, ids, n, n_wanted, fn, user, err);
+}
+
+/* Most rows of one step. */
+static size_t most_rows(const ox_session *s)
+{
+    return s->model->plan ? (size_t)s->model->plan->max_rows[OX_CLASS_MANY] : OX_MANY_ROWS;
 }
 
 static ox_status step(ox_session *s, const int32_t *ids, size_t n, size_t total, size_t n_wanted,
@@ -194,8 +200,8 @@ static ox_status match_tables(ox_session *s, size_t total, ox_err *err)
     if (!history) return OX_FAIL(err, OX_NO_MEMORY, "no memory for the token history");
     memcpy(history, s->ids.p, n * sizeof(*history));
     ox_status st = ox_session_rewind(s, 0, err);
-    for (size_t done = 0; !st && done < n; done += OX_MANY_ROWS) {
-        const size_t rows = n - done < OX_MANY_ROWS ? n - done : OX_MANY_ROWS;
+    for (size_t done = 0; !st && done < n; done += most_rows(s)) {
+        const size_t rows = n - done < most_rows(s) ? n - done : most_rows(s);
         st = step(s, history + done, rows, total, 0, NULL, NULL, err);
     }
     ox_free(history);
@@ -207,7 +213,7 @@ ox_status ox_session_append(ox_session *s, const int32_t *ids, size_t n, size_t 
 {
     if (!n) return OX_OK;
     OX_TRY(check_ids(s, ids, n, err));
-    const size_t most = largest_chunk(s, chunk, OX_MANY_ROWS), total = s->ids.n + n;
+    const size_t most = largest_chunk(s, chunk, most_rows(s)), total = s->ids.n + n;
     OX_TRY(match_tables(s, total, err));
     for (size_t done = 0; done < n;) {
         const size_t rows = n - done < most ? n - done : most;

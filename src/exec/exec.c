@@ -3,6 +3,7 @@
 
 struct ox_exec {
     const ox_plan *plan;
+    const ox_kv_memory *memory; /* NULL = the host's */
     char *arena;
     size_t arena_bytes;
 };
@@ -15,7 +16,10 @@ ox_status ox_exec_open(ox_exec **out, const ox_plan *plan, ox_err *err)
     e->plan = plan;
     for (int k = 0; k < OX_CLASS_COUNT; k++)
         if (plan->arena_bytes[k] > e->arena_bytes) e->arena_bytes = plan->arena_bytes[k];
-    e->arena = ox_pages_alloc(e->arena_bytes);
+    const ox_backend_ops *ops = plan->backend->ops;
+    if (ops->arena_memory) e->memory = ops->arena_memory(plan->backend);
+    e->arena = e->memory ? e->memory->take(e->memory->user, e->arena_bytes)
+                         : ox_pages_alloc(e->arena_bytes);
     if (!e->arena) {
         ox_exec_close(&e);
         return OX_FAIL(err, OX_NO_MEMORY, "no memory for %zu bytes of activations",
@@ -28,7 +32,11 @@ ox_status ox_exec_open(ox_exec **out, const ox_plan *plan, ox_err *err)
 void ox_exec_close(ox_exec **e)
 {
     if (!*e) return;
-    ox_pages_free((*e)->arena, (*e)->arena_bytes);
+    const ox_kv_memory *memory = (*e)->memory;
+    if (!memory)
+        ox_pages_free((*e)->arena, (*e)->arena_bytes);
+    else if ((*e)->arena)
+        memory->give(memory->user, (*e)->arena, (*e)->arena_bytes);
     ox_free(*e);
     *e = NULL;
 }
@@ -50,7 +58,27 @@ const float *ox_exec_run(ox_exec *e, const ox_step *step, const ox_kv_pool *kv)
     const ox_shape_class k = ox_class_of_rows(step->rows);
     p->backend->ops->run(p->backend, p->calls.p, n_calls_for(p, step), p->buffers.p, p->offsets[k],
                          e->arena, step, kv);
-    return (const float *)(void *)(e->arena + p->offsets[k][p->logits.buffer.i]) + p->logits.first;
+    const float *logits =
+        (const float *)(void *)(e->arena + p->offsets[k][p->logits.buffer.i]) + p->logits.first;
+    if (!p->backend->ops->fetch) return logits;
+    return p->backend->ops->fetch(p->backend, logits, (size_t)step->n_wanted * (size_t)p->vocab);
+}
+
+ox_status ox_exec_decode(ox_exec *e, const ox_decode_request *request, const ox_kv_pool *kv,
+                         ox_decode_token_fn *token, void *user, int64_t *n_done, ox_err *err)
+{
+    const ox_plan *p = e->plan;
+    const ox_decode_plan plan = {.calls = p->calls.p,
+                                 .n_calls = p->calls.n,
+                                 .buffers = p->buffers.p,
+                                 .n_buffers = p->buffers.n,
+                                 .offsets = p->offsets[OX_CLASS_ONE],
+                                 .arena = e->arena,
+                                 .logits = p->logits,
+                                 .vocab = p->vocab};
+    *n_done = 0;
+    if (!p->backend->ops->decode) return OX_OK;
+    return p->backend->ops->decode(p->backend, &plan, request, kv, token, user, n_done, err);
 }
 
 size_t ox_exec_arena_bytes(const ox_exec *e)

@@ -16,6 +16,7 @@ struct ox_kv_pool {
     size_t page_bytes, max_bytes, used_bytes; /* used: taken by sequences */
     ox_kv_place *places;
     ox_kv_block *free;
+    const ox_kv_memory *memory; /* NULL = the host's */
 };
 
 ox_status ox_kv_pool_open(ox_kv_pool **out, const ox_cache *caches, size_t n_caches, ox_dtype dtype,
@@ -48,6 +49,25 @@ ox_status ox_kv_pool_open(ox_kv_pool **out, const ox_cache *caches, size_t n_cac
     return OX_OK;
 }
 
+void ox_kv_pool_use(ox_kv_pool *pool, const ox_kv_memory *memory)
+{
+    pool->memory = memory;
+}
+
+static void *bytes_take(const ox_kv_pool *p)
+{
+    return p->memory ? p->memory->take(p->memory->user, p->page_bytes)
+                     : ox_pages_alloc(p->page_bytes);
+}
+
+static void bytes_give(const ox_kv_pool *p, void *bytes)
+{
+    if (p->memory)
+        p->memory->give(p->memory->user, bytes, p->page_bytes);
+    else
+        ox_pages_free(bytes, p->page_bytes);
+}
+
 void ox_kv_pool_close(ox_kv_pool **pool)
 {
     ox_kv_pool *p = *pool;
@@ -55,7 +75,7 @@ void ox_kv_pool_close(ox_kv_pool **pool)
     while (p->free) {
         ox_kv_block *page = p->free;
         p->free = page->next_free;
-        ox_pages_free(page->bytes, p->page_bytes);
+        bytes_give(p, page->bytes);
         ox_free(page);
     }
     ox_free(p->places);
@@ -96,7 +116,7 @@ static ox_status page_take(ox_kv_pool *p, ox_kv_block **out, ox_err *err)
         p->free = page->next_free;
     } else {
         page = ox_calloc(1, sizeof(*page));
-        if (page) page->bytes = ox_pages_alloc(p->page_bytes);
+        if (page) page->bytes = bytes_take(p);
         if (!page || !page->bytes) {
             ox_free(page);
             return OX_FAIL(err, OX_NO_MEMORY,
@@ -150,7 +170,11 @@ static ox_status own_page(ox_kv_seq *seq, size_t i, ox_err *err)
     ox_kv_block *shared = seq->pages.p[i], *copy;
     if (shared->n_refs == 1) return OX_OK;
     OX_TRY(page_take(seq->pool, &copy, err));
-    memcpy(copy->bytes, shared->bytes, seq->pool->page_bytes);
+    const ox_kv_memory *memory = seq->pool->memory;
+    if (memory)
+        memory->copy(memory->user, copy->bytes, shared->bytes, seq->pool->page_bytes);
+    else
+        memcpy(copy->bytes, shared->bytes, seq->pool->page_bytes);
     page_give(seq->pool, shared);
     seq->pages.p[i] = copy;
     seq->table.p[i] = copy->bytes;

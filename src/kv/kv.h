@@ -17,6 +17,14 @@ typedef struct ox_kv_place {
     int32_t n_kv_heads, head_size, v_head_size;
 } ox_kv_place;
 
+/* Where pages live when not in the host's memory. Called by the pool's owner only. */
+typedef struct ox_kv_memory {
+    void *user;
+    void *(*take)(void *user, size_t bytes); /* NULL: none is left */
+    void (*give)(void *user, void *p, size_t bytes);
+    void (*copy)(void *user, void *to, const void *from, size_t bytes); /* between two pages */
+} ox_kv_memory;
+
 typedef struct ox_kv_seq {
     ox_kv_pool *pool;
     OX_VEC(struct ox_kv_block *) pages;
@@ -27,6 +35,8 @@ typedef struct ox_kv_seq {
 /* dtype F32, F16 or BF16; max_bytes 0 = no limit but memory. Caches are copied. */
 ox_status ox_kv_pool_open(ox_kv_pool **out, const ox_cache *caches, size_t n_caches, ox_dtype dtype,
                           size_t max_bytes, ox_err *err);
+/* Pages come from `memory` (borrowed until the pool is closed), before any sequence is opened. */
+void ox_kv_pool_use(ox_kv_pool *pool, const ox_kv_memory *memory);
 void ox_kv_pool_close(ox_kv_pool **pool); /* every sequence must be closed before */
 const ox_kv_place *ox_kv_pool_places(const ox_kv_pool *pool);
 ox_dtype ox_kv_pool_dtype(const ox_kv_pool *pool);

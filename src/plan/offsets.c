@@ -68,7 +68,8 @@ static ox_status count_lifetimes(ox_plan *p, ox_err *err)
 
 ox_status ox_plan_place(ox_plan *p, ox_err *err)
 {
-    static const int32_t rows[OX_CLASS_COUNT] = {1, OX_FEW_ROWS, OX_MANY_ROWS};
+    const int32_t many = p->backend->ops->many_rows ? p->backend->ops->many_rows : OX_MANY_ROWS;
+    const int32_t rows[OX_CLASS_COUNT] = {1, OX_FEW_ROWS, many};
     OX_TRY(count_lifetimes(p, err));
     p->buffers.p[p->logits.buffer.i].last_call = (int32_t)p->calls.n;
     for (int k = 0; k < OX_CLASS_COUNT; k++) {

@@ -68,7 +68,9 @@ ox_status ox_plan_add_call(ox_plan_builder *b, const ox_call *call, int32_t i_no
 ox_call_kind ox_plan_linear_kind(const ox_plan_builder *b, const ox_term *t)
 {
     if (!ox_weight_code_layout(t->weight).bits) return OX_CALL_LINEAR_FLOAT;
-    return b->options->numerics == OX_NUMERICS_EXACT ? OX_CALL_LINEAR_EXACT : OX_CALL_LINEAR_INT;
+    return b->options->numerics == OX_NUMERICS_EXACT || b->plan->backend->ops->float_activations
+               ? OX_CALL_LINEAR_EXACT
+               : OX_CALL_LINEAR_INT;
 }
 
 /* A file that asks for more than 8-bit activations (accuracy_level below 4) always gets them. */
@@ -267,6 +269,7 @@ ox_status ox_plan_open(ox_plan **out, const ox_graph *terms, ox_backend *backend
         goto fail;
     }
     p->vocab = p->logits.width;
+    p->buffers.p[p->logits.buffer.i].is_logits = true;
     place_barriers(p);
     OX_TRY_GOTO(bind_all(p, err));
     OX_TRY_GOTO(ox_plan_place(p, err));

@@ -1,0 +1,251 @@
+/* CUDA row of attend.h for any shape: pages as in kernel/attend/cuda_kv.cuh, of any element type.
+ *
+ * A block owns one kv head, up to 8 queries of its group (of several rows when they share their
+ * sequence) and a range of key tiles; tiles are 64 keys, cut at absolute positions. Per tile: a
+ * thread a key and four queries, softmax in running form by warps, then a thread a channel of V.
+ * Ranges are merged by a second kernel in ascending order. The range is a fixed number of tiles, so
+ * a row's bits do not depend on who shares the step. */
+#include "kernel/device.cuh"
+
+#include <math_constants.h>
+
+enum { BLOCK = 128, QUERIES = 8, TILE = 64, TILES_A_SPLIT = 2, MAX_V = 512 };
+
+typedef struct plan {
+    int32_t splits, tiles_a_split, blocks_a_row, rows_mixed, d_lanes;
+} plan;
+
+/* Query i (0..7) of query block y: its row and head; false: there is none. */
+OX_DEV bool query_of(const ox_dev_attend_args &a, const plan &p, int32_t y, int32_t i, int32_t *row,
+                     int32_t *head)
+{
+    const int32_t group = a.n_heads / a.cache.n_kv_heads;
+    int32_t in_group;
+    if (p.rows_mixed) {
+        const int32_t at = y * QUERIES + i;
+        *row = at / group;
+        in_group = at % group;
+    } else {
+        *row = y / p.blocks_a_row;
+        in_group = y % p.blocks_a_row * QUERIES + i;
+    }
+    *head = (int32_t)blockIdx.z * group + in_group;
+    return in_group < group && *row < a.rows;
+}
+
+OX_DEV float *partial_of(const ox_dev_attend_args &a, const plan &p, int32_t row, int32_t head,
+                         int32_t split)
+{
+    const size_t at = ((size_t)row * (size_t)a.n_heads + (size_t)head) * (size_t)p.splits;
+    return (float *)a.scratch + (at + (size_t)split) * (size_t)(2 + a.cache.v_head_size);
+}
+
+template <class T, int NI>
+static __global__ void attend_kernel(ox_dev_attend_args a, plan p)
+{
+    extern __shared__ float shared[];
+    const ox_dev_cache &c = a.cache;
+    const int32_t d = c.head_size, dv = c.v_head_size, tid = (int32_t)threadIdx.x;
+    const int32_t split = (int32_t)blockIdx.x, y = (int32_t)blockIdx.y, kvh = (int32_t)blockIdx.z;
+    float *q = shared, *w = q + QUERIES * d, *fold = w + QUERIES * TILE; /* fold: [QUERIES] */
+    float *sum_of = fold + QUERIES, *max_of = sum_of + QUERIES, *meet = max_of + QUERIES;
+    int32_t *pos_of = (int32_t *)(meet + NI * QUERIES * BLOCK);
+
+    if (tid < QUERIES) {
+        int32_t row, head;
+        pos_of[tid] = query_of(a, p, y, tid, &row, &head) ? c.step.pos[row] : -1;
+        sum_of[tid] = 0.0f;
+        max_of[tid] = -CUDART_INF_F;
+    }
+    for (int32_t i = tid; i < QUERIES * d; i += BLOCK) {
+        int32_t row, head;
+        const bool have = query_of(a, p, y, i / d, &row, &head);
+        q[i] = have ? ox_get(a.q, row, head * d + i % d) : 0.0f;
+    }
+    __syncthreads();
+    int32_t last = -1, first = 0x7fffffff, row0, head0;
+    for (int i = 0; i < QUERIES; i++) {
+        const int32_t pos = pos_of[i];
+        if (pos < 0) continue;
+        last = max(last, pos);
+        first = min(first, a.window > 0 && pos >= a.window ? pos - a.window + 1 : 0);
+    }
+    query_of(a, p, y, 0, &row0, &head0);
+    void *const *pages = c.step.pages + (last < 0 ? 0 : c.step.first[c.step.seq[row0]]);
+
+    const int32_t parts = BLOCK / p.d_lanes, part = tid / p.d_lanes, d0 = tid % p.d_lanes;
+    float acc[NI][QUERIES] = {};
+    int32_t tile = split * p.tiles_a_split, end = tile + p.tiles_a_split;
+    if (tile < first / TILE) tile = first / TILE;
+    if (p.splits == 1 || end > last / TILE + 1) end = last / TILE + 1;
+    if (last < 0) end = 0;
+    for (; tile < end; tile++) {
+        const int32_t key = tid % TILE, q0 = tid / TILE * 4, at = tile * TILE + key;
+        const char *page = (const char *)pages[tile];
+        const T *kr = (const T *)(page + c.k_offset) + ((size_t)kvh * TILE + (size_t)key) * (size_t)d;
+        float s[4] = {};
+        if (at <= last) {
+            const bool vec = (((uintptr_t)kr & 15) == 0);
+            for (int32_t i = 0; i < d; i += 8) {
+                float kf[8];
+                ox_load8(kr, i, d, vec, kf);
+#pragma unroll
+                for (int e = 0; e < 8; e++) {
+                    if (i + e >= d) break;
+#pragma unroll
+                    for (int m = 0; m < 4; m++)
+                        s[m] = fmaf(kf[e], q[(q0 + m) * d + i + e], s[m]);
+                }
+            }
+        }
+#pragma unroll
+        for (int m = 0; m < 4; m++) {
+            const int32_t pos = pos_of[q0 + m];
+            float t = s[m] * a.scale;
+            if (a.softcap > 0.0f) t = a.softcap * tanhf(t / a.softcap);
+            const bool seen = at <= pos && !(a.window > 0 && at <= pos - a.window);
+            w[(q0 + m) * TILE + key] = seen ? t : -CUDART_INF_F;
+        }
+        __syncthreads();
+        for (int i = 0; i < QUERIES / (BLOCK / 32); i++) {
+            const int32_t m = tid / 32 * (QUERIES / (BLOCK / 32)) + i, lane = tid & 31;
+            const float t0 = w[m * TILE + lane], t1 = w[m * TILE + 32 + lane];
+            const float old = max_of[m], top = fmaxf(old, ox_warp_max(fmaxf(t0, t1)));
+            const float base = top == -CUDART_INF_F ? 0.0f : top;
+            const float e0 = expf(t0 - base), e1 = expf(t1 - base), f = expf(old - base);
+            const float more = ox_warp_sum(e0 + e1);
+            w[m * TILE + lane] = e0;
+            w[m * TILE + 32 + lane] = e1;
+            __syncwarp();
+            if (!lane) {
+                fold[m] = f;
+                sum_of[m] = sum_of[m] * f + more;
+                max_of[m] = top;
+            }
+        }
+        __syncthreads();
+        const T *v = (const T *)(page + c.v_offset) + (size_t)kvh * TILE * (size_t)dv;
+        const int32_t n_keys = min(TILE, last - tile * TILE + 1);
+#pragma unroll
+        for (int i = 0; i < NI; i++) {
+            const int32_t ch = d0 + i * BLOCK;
+            if (ch >= dv) break;
+#pragma unroll
+            for (int m = 0; m < QUERIES; m++)
+                acc[i][m] *= fold[m];
+            for (int32_t j = part; j < n_keys; j += parts) {
+                const float x = ox_to_float(v[(size_t)j * (size_t)dv + (size_t)ch]);
+#pragma unroll
+                for (int m = 0; m < QUERIES; m++)
+                    acc[i][m] = fmaf(w[m * TILE + j], x, acc[i][m]);
+            }
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < NI; i++)
+#pragma unroll
+        for (int m = 0; m < QUERIES; m++)
+            meet[(i * QUERIES + m) * BLOCK + tid] = acc[i][m];
+    __syncthreads();
+    for (int32_t i = tid; i < QUERIES * dv; i += BLOCK) {
+        const int32_t m = i / dv, ch = i % dv;
+        int32_t row, head;
+        if (!query_of(a, p, y, m, &row, &head)) continue;
+        float sum = 0.0f;
+        for (int32_t k = 0; k < parts; k++)
+            sum += meet[(ch / BLOCK * QUERIES + m) * BLOCK + k * p.d_lanes + ch % BLOCK];
+        if (p.splits > 1) {
+            float *to = partial_of(a, p, row, head, split);
+            to[2 + ch] = sum;
+            if (!ch) {
+                to[0] = max_of[m];
+                to[1] = sum_of[m];
+            }
+            continue;
+        }
+        float l = sum_of[m], f = 1.0f;
+        if (a.sinks) {
+            const float top = fmaxf(max_of[m], a.sinks[head]);
+            f = expf(max_of[m] - top);
+            l = l * f + expf(a.sinks[head] - top);
+        }
+        ox_put(a.y, row, head * dv + ch, sum_of[m] > 0.0f ? sum * f / l : sum_of[m]);
+    }
+}
+
+static __global__ void merge_kernel(ox_dev_attend_args a, plan p)
+{
+    const int32_t row = (int32_t)blockIdx.x / a.n_heads, head = (int32_t)blockIdx.x % a.n_heads;
+    const int32_t dv = a.cache.v_head_size, stride = 2 + dv;
+    const float *part = partial_of(a, p, row, head, 0);
+    float top = -CUDART_INF_F, l = 0.0f;
+    for (int32_t s = 0; s < p.splits; s++)
+        top = fmaxf(top, part[s * stride]);
+    if (a.sinks) top = fmaxf(top, a.sinks[head]);
+    for (int32_t s = 0; s < p.splits; s++)
+        if (part[s * stride + 1] != 0.0f) l += part[s * stride + 1] * expf(part[s * stride] - top);
+    const float keys = l;
+    if (a.sinks) l += expf(a.sinks[head] - top);
+    for (int32_t ch = threadIdx.x; ch < dv; ch += BLOCK) {
+        float sum = 0.0f;
+        for (int32_t s = 0; s < p.splits; s++)
+            if (part[s * stride + 1] != 0.0f)
+                sum = fmaf(expf(part[s * stride] - top), part[s * stride + 2 + ch], sum);
+        ox_put(a.y, row, head * dv + ch, keys == 0.0f ? 0.0f : sum / l);
+    }
+}
+
+template <class T, int NI> static void launch(const ox_dev_attend_args *a, plan p, dim3 grid,
+                                              cudaStream_t s)
+{
+    const size_t shared = sizeof(float) * (size_t)(QUERIES * a->cache.head_size + QUERIES * TILE +
+                                                   3 * QUERIES + NI * QUERIES * BLOCK + QUERIES);
+    if (shared > 48 * 1024)
+        cudaFuncSetAttribute(attend_kernel<T, NI>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             (int)shared);
+    attend_kernel<T, NI><<<grid, BLOCK, shared, s>>>(*a, p);
+}
+
+template <class T> static void launch_type(const ox_dev_attend_args *a, plan p, dim3 grid,
+                                           cudaStream_t s)
+{
+    if (a->cache.v_head_size <= BLOCK)
+        launch<T, 1>(a, p, grid, s);
+    else if (a->cache.v_head_size <= 2 * BLOCK)
+        launch<T, 2>(a, p, grid, s);
+    else
+        launch<T, 4>(a, p, grid, s);
+}
+
+bool ox_attend_cuda_accepts(const void *args)
+{
+    const ox_dev_attend_args *a = (const ox_dev_attend_args *)args;
+    return a->cache.v_head_size <= MAX_V && a->cache.head_size <= MAX_V;
+}
+
+void ox_attend_cuda(const void *args, void *stream)
+{
+    const ox_dev_attend_args *a = (const ox_dev_attend_args *)args;
+    const int32_t group = a->n_heads / a->cache.n_kv_heads, dv = a->cache.v_head_size;
+    if (!a->rows) return;
+    plan p = {1, TILES_A_SPLIT, (group + QUERIES - 1) / QUERIES, a->one_sequence && a->rows > 8, BLOCK};
+    while (p.d_lanes / 2 >= dv && p.d_lanes > 16)
+        p.d_lanes /= 2;
+    if (!p.rows_mixed) {
+        const int32_t tiles = (a->total + TILE - 1) / TILE;
+        const size_t one = (size_t)a->rows * (size_t)a->n_heads * (size_t)(2 + dv) * sizeof(float);
+        const size_t most = a->scratch_bytes / one;
+        p.splits = (tiles + p.tiles_a_split - 1) / p.tiles_a_split;
+        while (p.splits > 1 && ((size_t)p.splits > most || p.splits > 512)) {
+            p.tiles_a_split *= 2;
+            p.splits = (tiles + p.tiles_a_split - 1) / p.tiles_a_split;
+        }
+    }
+    const int32_t blocks = p.rows_mixed ? (a->rows * group + QUERIES - 1) / QUERIES
+                                        : a->rows * p.blocks_a_row;
+    const dim3 grid((unsigned)p.splits, (unsigned)blocks, (unsigned)a->cache.n_kv_heads);
+    OX_WITH_TYPE(a->cache.dtype, T, launch_type<T>(a, p, grid, ox_stream_of(stream)));
+    if (p.splits > 1)
+        merge_kernel<<<(unsigned)(a->rows * a->n_heads), BLOCK, 0, ox_stream_of(stream)>>>(*a, p);
+}
