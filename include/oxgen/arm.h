@@ -30,7 +30,9 @@ OX_API ox_status ox_model_library(const ox_model *m, ox_library *out, ox_err *er
  * Owned by the model. */
 OX_API const char *ox_model_session_json(const ox_model *m);
 
-typedef struct ox_oga ox_oga; /* an opened folder; one owner, one call at a time */
+/* An opened folder; one owner, one call at a time. A process has at most one at a time: closing it
+ * shuts the library down. */
+typedef struct ox_oga ox_oga;
 
 typedef struct ox_oga_options {
     uint32_t struct_size;
@@ -56,7 +58,7 @@ typedef struct ox_oga_request {
     size_t n_prompt, n_new;
     const int32_t *forced; /* NULL: greedy; [n_new]: these tokens follow instead of the best ones */
     ox_logits_fn *on_logits;  /* NULL, or called before each choice with the logits it is made from;
-                                 position counts from the prompt's last token */
+                                 position is that of the token before it */
     ox_progress_fn *progress; /* NULL, or called after each token; non-zero cancels */
     void *user;               /* of both */
 } ox_oga_request;
