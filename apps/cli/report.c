@@ -148,7 +148,7 @@ int cli_progress(void *user, const char *what, uint64_t done, uint64_t total)
         bar[i] = (double)i < part * WIDTH ? '#' : '.';
     bar[WIDTH] = 0;
     fprintf(stderr, "\r%-8s [%s] %3.0f %% ", what, bar, part * 100.0);
-    fflush(stderr);
+    (void)fflush(stderr);
     return 0;
 }
 

@@ -4,6 +4,13 @@
 
 #define OX_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #define OX_COLD __attribute__((cold))
+/* On functions that only make errors, where no macro says so (base/status.h, OX_NOT_OK): the
+ * analyser, which cannot see that they never return OX_OK, ends the path there. */
+#ifdef __clang_analyzer__
+#define OX_FAILS OX_COLD __attribute__((analyzer_noreturn))
+#else
+#define OX_FAILS OX_COLD
+#endif
 #define OX_UNUSED __attribute__((unused))
 #define OX_ALIGNED(n) __attribute__((aligned(n)))
 #define OX_LIKELY(x) __builtin_expect(!!(x), 1)

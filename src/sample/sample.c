@@ -179,12 +179,12 @@ void ox_sampler_options_init(ox_sampler_options *o)
 
 static ox_status read_order(ox_sampler *s, const char *order, ox_err *err)
 {
-    for (uint8_t i = 0; !order && i < OX_COUNT(rows); i++)
-        if (!ox_vec_push(&s->order, i))
+    for (size_t i = 0; !order && i < OX_COUNT(rows); i++)
+        if (!ox_vec_push(&s->order, (uint8_t)i))
             return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
     while (order && *order) {
         const size_t n = strcspn(order, ",;");
-        uint8_t i = 0;
+        size_t i = 0;
         while (i < OX_COUNT(rows) && !ox_str_eq((ox_str){order, n}, ox_str_of(rows[i].name)))
             i++;
         if (i == OX_COUNT(rows)) {
@@ -197,7 +197,7 @@ static ox_status read_order(ox_sampler *s, const char *order, ox_err *err)
             ox_buf_deinit(&names);
             return OX_BAD_ARGUMENT;
         }
-        if (!ox_vec_push(&s->order, i))
+        if (!ox_vec_push(&s->order, (uint8_t)i))
             return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
         order += n + (order[n] != 0);
     }

@@ -17,8 +17,8 @@ typedef struct ox_jparser {
 
 typedef OX_VEC(ox_jnode *) ox_jnode_vec;
 
-ox_status ox_jp_no_memory(ox_jparser *p) OX_COLD;
-ox_status ox_jp_unexpected(ox_jparser *p, const char *expected) OX_COLD;
+ox_status ox_jp_no_memory(ox_jparser *p) OX_FAILS;
+ox_status ox_jp_unexpected(ox_jparser *p, const char *expected) OX_FAILS;
 ox_status ox_jp_enter(ox_jparser *p); /* one level deeper; leave with p->depth-- */
 ox_status ox_jp_node(ox_jparser *p, ox_jop op, uint32_t line, ox_jnode **out);
 ox_status ox_jp_keep(ox_jparser *p, ox_jnode_vec *v, ox_jnodes *out); /* moves v to the arena */

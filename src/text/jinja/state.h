@@ -64,16 +64,16 @@ struct ox_jstate {
 };
 
 /* Reports "line N: …". */
-ox_status ox_jfail(ox_jstate *j, ox_status st, const char *fmt, ...) OX_PRINTF(3, 4) OX_COLD;
+ox_status ox_jfail(ox_jstate *j, ox_status st, const char *fmt, ...) OX_PRINTF(3, 4) OX_FAILS;
 #define OX_JFAIL(j, ...) ox_jfail((j), OX_FAILED, __VA_ARGS__)
-ox_status ox_jno_memory(ox_jstate *j) OX_COLD;
-ox_status ox_jundefined_error(ox_jstate *j, ox_jval v) OX_COLD;
+ox_status ox_jno_memory(ox_jstate *j) OX_FAILS;
+ox_status ox_jundefined_error(ox_jstate *j, ox_jval v) OX_FAILS;
 /* "line N: …" without a render; for the parser. */
 ox_status ox_jsyntax(ox_err *err, ox_status st, uint32_t line, const char *fmt, ...)
-    OX_PRINTF(4, 5) OX_COLD;
+    OX_PRINTF(4, 5) OX_FAILS;
 
 ox_status ox_jtake(ox_jstate *j, size_t n, size_t size, void **out); /* zeroed, in the arena */
-ox_status ox_jout_of_steps(ox_jstate *j) OX_COLD;
+ox_status ox_jout_of_steps(ox_jstate *j) OX_FAILS;
 static inline ox_status ox_jspend(ox_jstate *j, uint64_t steps)
 {
     j->steps += steps;

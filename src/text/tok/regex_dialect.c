@@ -186,7 +186,7 @@ static void finish_operand(ox_buf *plain, ox_buf *nested, bool inverted, ox_buf 
     ox_buf_clear(nested);
 }
 
-static ox_status class_(translator *t, ox_buf *out);
+static ox_status char_class(translator *t, ox_buf *out);
 
 /* Up to the bracket that closes; `all` gets the operands but the last as look-aheads. */
 static ox_status class_items(translator *t, ox_buf *plain, ox_buf *nested, ox_buf *all)
@@ -210,7 +210,7 @@ static ox_status class_items(translator *t, ox_buf *plain, ox_buf *nested, ox_bu
             t->at = end + 2;
         } else if (c == '[') {
             if (nested->n) ox_buf_put_c(nested, '|');
-            OX_TRY(class_(t, nested));
+            OX_TRY(char_class(t, nested));
         } else if (c == '\\') {
             OX_TRY(class_escape(t, plain, nested));
         } else {
@@ -223,7 +223,7 @@ static ox_status class_items(translator *t, ox_buf *plain, ox_buf *nested, ox_bu
 }
 
 /* At the opening bracket. */
-static ox_status class_(translator *t, ox_buf *out)
+static ox_status char_class(translator *t, ox_buf *out)
 {
     ox_buf plain = {0}, nested = {0}, all = {0};
     ox_status st = OX_OK;
@@ -370,7 +370,7 @@ static ox_status step(translator *t, ox_buf *out)
     }
     t->atom = start;
     t->has_atom = true;
-    if (c == '[') return class_(t, out);
+    if (c == '[') return char_class(t, out);
     if (c == '\\') return escape(t, out);
     copy_char(t, out);
     return OX_OK;
