@@ -49,3 +49,15 @@ target_link_options(oxgen_cuda PRIVATE LINKER:--version-script=${CMAKE_SOURCE_DI
 set_property(TARGET oxgen_cuda APPEND PROPERTY LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/exports_cuda.map)
 install(TARGETS oxgen_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 message(STATUS "CUDA backend: ${OXGEN_NVCC} ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${OXGEN_CUDA_ARCHS}")
+
+# The rows of every family against their contracts; runs where a GPU is: make test-gpu.
+if(OXGEN_TESTS)
+  file(GLOB cuda_test_sources CONFIGURE_DEPENDS tests/gpu/*.c)
+  add_executable(cuda_rows ${cuda_test_sources} $<TARGET_OBJECTS:oxgen_cuda_objects>)
+  target_include_directories(cuda_rows PRIVATE ${CMAKE_SOURCE_DIR} src include ${CMAKE_BINARY_DIR}/generated)
+  target_include_directories(cuda_rows SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_compile_options(cuda_rows PRIVATE ${OXGEN_REQUIRED_FLAGS})
+  add_dependencies(cuda_rows oxgen_static)
+  target_link_libraries(cuda_rows PRIVATE $<TARGET_FILE:oxgen_static> CUDA::cudart_static -l:libstdc++.a Threads::Threads m ${CMAKE_DL_LIBS} rt)
+  set_target_properties(cuda_rows PROPERTIES LINKER_LANGUAGE C RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endif()

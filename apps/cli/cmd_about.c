@@ -50,6 +50,34 @@ static void put_libraries(ox_buf *b, int json)
     }
 }
 
+/* The GPUs that --device cuda can use, or what is missing. */
+static void put_gpus(ox_buf *b, int json)
+{
+    enum { MOST = 16 };
+    ox_gpu_report gpus[MOST];
+    size_t n = 0;
+    ox_err why = OX_ERR_INIT;
+    const ox_status st = ox_machine_gpus(gpus, MOST, &n, &why);
+    if (json) ox_buf_put_z(b, ",\"gpus\":[");
+    if (!json && st) ox_buf_printf(b, "gpu: none: %s\n", why.msg);
+    for (size_t i = 0; i < n; i++) {
+        const ox_gpu_report *g = &gpus[i];
+        if (!json) {
+            ox_buf_printf(b, "gpu: cuda:%d: %s, %.0f GiB, compute capability %d.%d, driver %s\n",
+                          g->index, g->name, (double)g->memory_bytes / 0x1p30, g->sm / 10,
+                          g->sm % 10, g->driver);
+            continue;
+        }
+        ox_buf_put_z(b, i ? ",{\"name\":" : "{\"name\":");
+        cli_json_str(b, g->name, strlen(g->name));
+        ox_buf_put_z(b, ",\"driver\":");
+        cli_json_str(b, g->driver, strlen(g->driver));
+        ox_buf_printf(b, ",\"device\":\"cuda:%d\",\"sm\":%d,\"memory_bytes\":%llu}", g->index,
+                      g->sm, (unsigned long long)g->memory_bytes);
+    }
+    if (json) ox_buf_put_z(b, "]");
+}
+
 int cmd_version(const cli_options *o)
 {
     ox_buf b = {0};
@@ -60,7 +88,8 @@ int cmd_version(const cli_options *o)
         ox_buf_printf(&b, "{\"version\":\"%s\",\"commit\":\"%s\",\"compiler\":\"%s\",\"cpu\":",
                       ox_version(), OXGEN_COMMIT, OXGEN_COMPILER);
         cli_json_str(&b, ox_machine_cpu(), strlen(ox_machine_cpu()));
-        ox_buf_printf(&b, ",\"tier\":\"%s\",\"cpus\":%d,\"gpus\":[]", tier, ox_machine_cpus());
+        ox_buf_printf(&b, ",\"tier\":\"%s\",\"cpus\":%d", tier, ox_machine_cpus());
+        put_gpus(&b, 1);
         put_libraries(&b, 1);
         ox_buf_put_z(&b, "}\n");
     } else {
@@ -68,7 +97,7 @@ int cmd_version(const cli_options *o)
                       OXGEN_BUILD_TYPE);
         ox_buf_printf(&b, "cpu: %s, tier %s, %d usable\n", ox_machine_cpu(), tier,
                       ox_machine_cpus());
-        ox_buf_put_z(&b, "gpu: this build has no GPU backend\n");
+        put_gpus(&b, 0);
         put_libraries(&b, 0);
     }
     const int code = cli_stdout(ox_buf_view(&b));

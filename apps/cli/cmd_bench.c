@@ -24,10 +24,21 @@ void bench_put_machine(ox_buf *out)
     const char *tier = "unknown";
     ox_err err = OX_ERR_INIT;
     ox_machine_tier(&tier, &err);
-    ox_buf_put_z(out, "{\"cpu\":");
+    ox_gpu_report gpu;
+    size_t n_gpus = 0;
+    ox_machine_gpus(&gpu, 1, &n_gpus, NULL);
+    ox_buf_put_z(out, "{\"gpu\":");
+    if (n_gpus) {
+        cli_json_str(out, gpu.name, strlen(gpu.name));
+        ox_buf_put_z(out, ",\"driver\":");
+        cli_json_str(out, gpu.driver, strlen(gpu.driver));
+    } else {
+        ox_buf_put_z(out, "null,\"driver\":null");
+    }
+    ox_buf_put_z(out, ",\"cpu\":");
     cli_json_str(out, ox_machine_cpu(), strlen(ox_machine_cpu()));
     ox_buf_printf(out,
-                  ",\"tier\":\"%s\",\"cores\":%d,\"gpu\":null,\"driver\":null,\"version\":\"%s\","
+                  ",\"tier\":\"%s\",\"cores\":%d,\"version\":\"%s\","
                   "\"compiler\":\"%s\",\"commit\":\"%s\"}",
                   tier, ox_machine_cpus(), ox_version(), OXGEN_COMPILER, OXGEN_COMMIT);
 }

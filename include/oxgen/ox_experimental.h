@@ -29,6 +29,13 @@ OX_API ox_status ox_kernel_at(size_t i, ox_kernel_report *out, ox_err *err);
 OX_API const char *ox_machine_cpu(void);
 OX_API ox_status ox_machine_tier(const char **name, ox_err *err);
 OX_API int32_t ox_machine_cpus(void);
+typedef struct ox_gpu_report {
+    char name[96], driver[96]; /* "NVIDIA H200"; "580.159.04, CUDA 13.0" */
+    int32_t index, sm;         /* sm 90 = compute capability 9.0 */
+    uint64_t memory_bytes;
+} ox_gpu_report;
+/* What --device cuda can use, at most max; OX_NO_DEVICE says what is missing. */
+OX_API ox_status ox_machine_gpus(ox_gpu_report *out, size_t max, size_t *n, ox_err *err);
 
 /* What one token costs: bytes of weights a decode step reads, bytes of cache it reads per position,
  * and operations of its matrix products without and with the logits (a multiply-add is two). */

@@ -82,3 +82,23 @@ int32_t ox_machine_cpus(void)
 {
     return ox_cpu_count();
 }
+
+ox_status ox_machine_gpus(ox_gpu_report *out, size_t max, size_t *n, ox_err *err)
+{
+    enum { MOST = 64 };
+    ox_device_library library;
+    ox_device_info all[MOST];
+    int32_t count = 0;
+    *n = 0;
+    OX_TRY(ox_device_library_open(&library, err));
+    const ox_status st = library.plugin->devices(all, MOST, &count, err);
+    for (int32_t i = 0; !st && i < count && *n < max; i++) {
+        ox_gpu_report *r = &out[(*n)++];
+        *r = (ox_gpu_report){
+            .index = all[i].index, .sm = all[i].sm, .memory_bytes = all[i].total_bytes};
+        memcpy(r->name, all[i].name, sizeof(r->name));
+        memcpy(r->driver, all[i].driver, sizeof(r->driver));
+    }
+    ox_device_library_close(&library);
+    return st;
+}
