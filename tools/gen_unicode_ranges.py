@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/text/unicode_ranges.def and src/text/scripts.def: categories and scripts of all code
+"""Writes unicode_ranges.def, han.def and scripts.def in src/text: categories and scripts of all code
 points as the `tokenizers` library sees them (its pattern engine and its UnicodeScripts table).
 
 usage: gen_unicode_ranges.py            (needs: pip install tokenizers==0.23.*)
@@ -33,6 +33,11 @@ def categories():
             for k in range(a, b):
                 of[CODES[k]] = name.upper()
     return runs(of, "CN")
+
+
+def han():
+    cut = P.Split(Regex(r"\p{Han}"), "removed", invert=True)
+    return runs({CODES[k]: "HAN" for _, (a, b) in cut.pre_tokenize_str(TEXT) for k in range(a, b)}, None)
 
 
 def scripts():
@@ -72,9 +77,9 @@ def write(name, head, macro, rows):
 
 def main():
     write("unicode_ranges.def", "U(first, last, category): code points that are assigned.", "U", categories())
+    write("han.def", "Code points of the Han script.", "H", [(a, b, 1) for a, b, _ in han()])
     rows, of = scripts()
-    default = max(set(of.values()), key=list(of.values()).count)
-    write("scripts.def", f"Scripts by number, 0 = goes with any, {default} = all that are not listed.", "S", rows)
+    write("scripts.def", "S(first, last, number): scripts; what is not listed goes with any.", "S", rows)
     print("scripts", len(set(of.values())))
 
 

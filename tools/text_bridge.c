@@ -5,10 +5,15 @@
  *   O tokenizer.json, tokenizer_config.json      opens (and closes the one before)
  *   E flags (32 bits), text                      encodes
  *   D skip_special (32 bits), ids (as bytes)     decodes
+ *   B flags (32 bits), text                      encodes and decodes five times
+ *   G path                                       the tokenizer of a GGUF file
  * Answers: a 32-bit status; when it is not 0 a text with the message, else nothing for O, the ids
- * as bytes for E, the text for D. */
+ * as bytes for E, the text for D; for B ids, MB/s and million ids/s as text; for G two texts,
+ * tokenizer.json and tokenizer_config.json. */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "convert/gguf_vocab.h"
 #include "text/tokenizer.h"
 
 #include <stdio.h>
@@ -87,6 +92,60 @@ static bool decode_one(const ox_tokenizer *tok)
     return ok;
 }
 
+static bool bench_one(const ox_tokenizer *tok)
+{
+    ox_buf text = {0}, back = {0}, line = {0};
+    ox_ids ids = {0};
+    ox_err err = OX_ERR_INIT;
+    uint32_t flags = 0;
+    double encode = 1e9, decode = 1e9;
+    ox_status st = OX_OK;
+    const bool ok = fread(&flags, 4, 1, stdin) == 1 && read_text(&text) && tok;
+    for (int i = 0; ok && !st && i < 5; i++) {
+        const double t0 = ox_clock_seconds();
+        ids.n = 0;
+        st = ox_tokenizer_encode(tok, ox_buf_view(&text), flags, &ids, &err);
+        const double t1 = ox_clock_seconds();
+        ox_buf_clear(&back);
+        if (!st) st = ox_tokenizer_decode(tok, ids.p, ids.n, false, &back, &err);
+        const double t2 = ox_clock_seconds();
+        encode = t1 - t0 < encode ? t1 - t0 : encode;
+        decode = t2 - t1 < decode ? t2 - t1 : decode;
+    }
+    if (ok) {
+        write_status(st, &err);
+        ox_buf_printf(&line, "%zu %.3f %.3f", ids.n, (double)text.n / encode / 1e6,
+                      (double)ids.n / decode / 1e6);
+        if (!st) write_text(line.p, line.n);
+    }
+    ox_buf_deinit(&text);
+    ox_buf_deinit(&back);
+    ox_buf_deinit(&line);
+    ox_vec_deinit(&ids);
+    return ok;
+}
+
+static bool convert_one(void)
+{
+    ox_buf path = {0}, json = {0}, config = {0};
+    ox_err err = OX_ERR_INIT;
+    ox_gguf *g = NULL;
+    const bool ok = read_text(&path);
+    if (ok) {
+        ox_buf_put(&path, "", 1);
+        ox_status st = ox_gguf_open(&g, path.p, &err);
+        if (!st) st = ox_gguf_tokenizer(g, &json, &config, &err);
+        write_status(st, &err);
+        if (!st) write_text(json.p, json.n);
+        if (!st) write_text(config.p, config.n);
+    }
+    ox_gguf_close(&g);
+    ox_buf_deinit(&path);
+    ox_buf_deinit(&json);
+    ox_buf_deinit(&config);
+    return ok;
+}
+
 int main(void)
 {
     ox_tokenizer *tok = NULL;
@@ -95,6 +154,8 @@ int main(void)
         ok = c == 'O'   ? open_one(&tok)
              : c == 'E' ? encode_one(tok)
              : c == 'D' ? decode_one(tok)
+             : c == 'B' ? bench_one(tok)
+             : c == 'G' ? convert_one()
                         : false;
     ox_tokenizer_close(&tok);
     return ok ? 0 : 1;

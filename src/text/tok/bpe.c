@@ -15,7 +15,8 @@ enum {
     CACHE_SIZE = 1 << 13,
     CACHE_FROM = 1 << 12, /* bytes of text that pay for a cache */
     CACHED_BYTES = 15,
-    CACHED_IDS = 3
+    CACHED_IDS = 3,
+    RAW_WHOLE = OX_TOK_MAX_CONTENT
 };
 
 #define MARK "\xe2\x96\x81" /* U+2581 stands for a space */
@@ -204,6 +205,15 @@ static ox_status put_unknown(ox_tok_work *w, ox_str c, bool *pending)
     return OX_OK;
 }
 
+static ox_status put_raw_symbols(ox_tok_work *w, ox_str piece)
+{
+    if (!ox_vec_reserve(&w->pieces, piece.n)) return ox_tok_no_memory(w);
+    for (size_t i = 0; i < piece.n; i++)
+        w->pieces.p[i] = w->tok->raw_ids[(uint8_t)piece.p[i]];
+    w->pieces.n = piece.n;
+    return OX_OK;
+}
+
 static ox_status put_symbols(ox_tok_work *w, ox_str piece)
 {
     const ox_tokenizer *tok = w->tok;
@@ -358,14 +368,29 @@ static bool put_ids(ox_tok_work *w, const int32_t *ids, size_t n)
     return true;
 }
 
+/* The token of a whole piece of bytes, which the vocabulary spells in ByteLevel's alphabet. */
+static int32_t find_raw(const ox_tokenizer *tok, ox_str piece)
+{
+    char text[RAW_WHOLE * 2];
+    size_t n = 0;
+    for (size_t i = 0; i < piece.n; i++) {
+        const ox_byte_char c = tok->raw_chars[(uint8_t)piece.p[i]];
+        text[n] = c.utf8[0];
+        text[n + 1] = c.utf8[1];
+        n += c.n;
+    }
+    return ox_vocab_find(&tok->vocab, (ox_str){text, n});
+}
+
 static ox_status encode_piece(ox_tok_work *w, ox_str piece)
 {
-    if (w->tok->ignore_merges) {
-        const int32_t id = ox_vocab_find(&w->tok->vocab, piece);
+    const bool raw = w->tok->raw;
+    if (w->tok->ignore_merges && (!raw || piece.n <= RAW_WHOLE)) {
+        const int32_t id = raw ? find_raw(w->tok, piece) : ox_vocab_find(&w->tok->vocab, piece);
         w->pieces.n = 0;
         if (id >= 0) return ox_ids_push(&w->pieces, id) ? OX_OK : ox_tok_no_memory(w);
     }
-    OX_TRY(put_symbols(w, piece));
+    OX_TRY(raw ? put_raw_symbols(w, piece) : put_symbols(w, piece));
     if (w->pieces.n <= SMALL)
         w->pieces.n = merge_small(w->tok, w->pieces.p, w->pieces.n);
     else if (!merge_large(w, &w->pieces.n))
@@ -417,4 +442,47 @@ ox_status ox_bpe_run(ox_tok_work *w, ox_str piece)
         OX_TRY(encode_word(w, (ox_str){piece.p + at, end - at}));
     }
     return OX_OK;
+}
+
+void ox_bpe_find_raw(ox_tokenizer *tok)
+{
+    const ox_regex *split = NULL;
+    const size_t n = tok->pretokenizers.n;
+    if (tok->model->run != ox_bpe_run || tok->prefix.n || tok->suffix.n || !n) return;
+    if (!ox_tok_is_byte_level(&tok->pretokenizers.p[n - 1], &split)) return;
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (tok->pretokenizers.p[i].kind->rewrites) return;
+    }
+    for (unsigned b = 0; b < 256; b++) {
+        const ox_byte_char c = tok->raw_chars[b] = ox_byte_to_char((uint8_t)b);
+        tok->raw_ids[b] = ox_vocab_find(&tok->vocab, (ox_str){c.utf8, c.n});
+        if (tok->raw_ids[b] < 0) return;
+    }
+    tok->raw = true;
+    tok->cuts = false;
+    if (n == 1) tok->only_split = split;
+    const ox_pretokenizer *first = &tok->pretokenizers.p[0];
+    if (n == 2 && !split && first->regex && first->how == OX_SPLIT_ISOLATED)
+        tok->only_split = first->regex;
+}
+
+ox_status ox_bpe_run_split(ox_tok_work *w, ox_str text)
+{
+    size_t done = 0, at = 0;
+    while (at < text.n) {
+        bool hit;
+        size_t begin = 0, end = 0;
+        OX_TRY(ox_regex_next(w->tok->only_split, &w->run, text, at, &hit, &begin, &end, w->err));
+        if (!hit) break;
+        if (begin == end) { /* nothing matched: a border here */
+            at = end + (end < text.n ? ox_utf8_length(text.p + end, text.n - end) : 1);
+            if (begin > done) OX_TRY(encode_word(w, (ox_str){text.p + done, begin - done}));
+            done = begin;
+            continue;
+        }
+        if (begin > done) OX_TRY(encode_word(w, (ox_str){text.p + done, begin - done}));
+        OX_TRY(encode_word(w, (ox_str){text.p + begin, end - begin}));
+        done = at = end;
+    }
+    return done < text.n ? encode_word(w, (ox_str){text.p + done, text.n - done}) : OX_OK;
 }

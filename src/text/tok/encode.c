@@ -9,6 +9,7 @@ static ox_status put_id(ox_tok_work *w, int32_t id)
 
 static ox_status encode_run(ox_tok_work *w, ox_str text, bool at_start)
 {
+    if (w->tok->only_split) return ox_bpe_run_split(w, text);
     OX_TRY(ox_tok_pretokenize(w, text, at_start));
     return ox_tok_run_model(w);
 }

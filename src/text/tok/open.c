@@ -51,6 +51,7 @@ static ox_status read_json(ox_tokenizer *tok, ox_str text, ox_err *err)
     tok->has_processor = !ox_json_is_null(ox_json_get(root, "post_processor"));
     OX_TRY_GOTO(ox_tok_read_processors(tok, ox_json_get(root, "post_processor"), 0, err));
     OX_TRY_GOTO(ox_tok_read_decoders(tok, ox_json_get(root, "decoder"), 0, err));
+    ox_bpe_find_raw(tok);
 fail:
     if (st) ox_err_prefix(err, "tokenizer.json");
     ox_arena_deinit(&arena);

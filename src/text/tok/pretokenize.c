@@ -69,6 +69,7 @@ static ox_status run_byte_level(const ox_pretokenizer *p, ox_tok_work *w)
 {
     if (p->on[ADD_SPACE]) OX_TRY(add_prefix(w, OX_STR(" "), false));
     if (p->regex) OX_TRY(ox_tok_split_by(w, p->regex, OX_SPLIT_ISOLATED, false));
+    if (w->tok->raw) return OX_OK;
     ox_buf *to = ox_tok_next_text(w);
     for (size_t i = 0; i < w->spans.n && to->n <= OX_TOK_MAX_BYTES; i++) {
         const size_t at = to->n;
@@ -76,6 +77,12 @@ static ox_status run_byte_level(const ox_pretokenizer *p, ox_tok_work *w)
         w->spans.p[i] = (ox_span){(uint32_t)at, (uint32_t)(to->n - at)};
     }
     return ox_tok_swap_text(w);
+}
+
+bool ox_tok_is_byte_level(const ox_pretokenizer *p, const ox_regex **split)
+{
+    *split = p->regex;
+    return p->kind->run == run_byte_level && !p->on[ADD_SPACE];
 }
 
 static ox_status read_how(const ox_json *json, ox_split_how *how, ox_err *err)
@@ -310,7 +317,7 @@ static ox_status run_unicode_scripts(const ox_pretokenizer *p, ox_tok_work *w)
 }
 
 static const ox_pretokenizer_kind kinds[] = {
-#define OX_PRETOKENIZER(name, read, run) {#name, read, run},
+#define OX_PRETOKENIZER(name, read, run, rewrites) {#name, read, run, rewrites},
 #include "text/tok/pretokenizers.def"
 #undef OX_PRETOKENIZER
 };

@@ -1,9 +1,11 @@
-/* regex.c - PCRE2 with its JIT compiler. The classes of regex_dialect.c already say what \s, \w and
+/* regex.c - patterns by table (dfa.h) where they allow it, else PCRE2 with its JIT compiler. The classes of regex_dialect.c already say what \s, \w and
  * \b mean to the files' own engine; here are options, limits and memory. */
 #include "text/tok/regex.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "text/tok/dfa.h"
+#include "text/unicode.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -13,10 +15,12 @@ enum {
     HEAP_LIMIT_KIB = 256 << 10,
     STACK_MIN = 64 << 10,
     STACK_MAX = 64 << 20,
+    STEPS_PER_BYTE = 200,
     CHECK_EVERY = 64 /* matches between two looks at the clock */
 };
 
 struct ox_regex {
+    ox_dfa *dfa; /* or */
     pcre2_code *code;
     bool jit;
 };
@@ -39,6 +43,8 @@ static ox_status compile(ox_regex *re, ox_str pattern, pcre2_general_context *me
     ox_buf translated = {0};
     pcre2_compile_context *context = pcre2_compile_context_create(memory);
     OX_TRY_GOTO(ox_regex_translate(pattern, &translated, err));
+    OX_TRY_GOTO(ox_dfa_open(&re->dfa, ox_buf_view(&translated), err));
+    if (re->dfa) goto fail; /* done */
     st = OX_NO_MEMORY;
     if (!context || translated.failed) goto fail;
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
@@ -93,6 +99,7 @@ void ox_regex_close(ox_regex **re)
 {
     if (!*re) return;
     if ((*re)->code) pcre2_code_free((*re)->code);
+    ox_dfa_close(&(*re)->dfa);
     ox_free(*re);
     *re = NULL;
 }
@@ -121,6 +128,12 @@ static bool prepare(ox_regex_run *run, size_t text_bytes)
     return true;
 }
 
+static size_t char_length(char first)
+{
+    const unsigned char c = (unsigned char)first;
+    return c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+}
+
 static int match(const ox_regex *re, ox_regex_run *run, ox_str text, size_t from)
 {
     const PCRE2_SPTR s = (PCRE2_SPTR)(text.p ? text.p : "");
@@ -136,9 +149,29 @@ static int match(const ox_regex *re, ox_regex_run *run, ox_str text, size_t from
     return rc;
 }
 
+/* Tries place after place. */
+static ox_status next_by_table(const ox_regex *re, ox_regex_run *run, ox_str text, size_t from,
+                               bool *hit, size_t *begin, size_t *end, ox_err *err)
+{
+    const size_t most = STEPS_PER_BYTE * text.n + (1 << 14);
+    *hit = false;
+    if (!from) run->n_steps = 0; /* another piece */
+    for (size_t at = from; at <= text.n; at += at < text.n ? char_length(text.p[at]) : 1) {
+        *end = ox_dfa_match(re->dfa, text, at, &run->n_steps);
+        if (*end == SIZE_MAX && run->n_steps <= most) continue;
+        if (run->n_steps > most)
+            return OX_FAIL(err, OX_LIMIT, "a pattern of the tokenizer takes too long on this text");
+        *begin = at;
+        *hit = true;
+        break;
+    }
+    return OX_OK;
+}
+
 ox_status ox_regex_next(const ox_regex *re, ox_regex_run *run, ox_str text, size_t from, bool *hit,
                         size_t *begin, size_t *end, ox_err *err)
 {
+    if (re->dfa) return next_by_table(re, run, text, from, hit, begin, end, err);
     if (!prepare(run, text.n)) return OX_FAIL(err, OX_NO_MEMORY, "out of memory for matching");
     if (++run->n_calls % CHECK_EVERY == 0 && ox_clock_seconds() > run->deadline)
         return OX_FAIL(err, OX_LIMIT, "a pattern of the tokenizer takes too long on this text");

@@ -17,6 +17,7 @@ typedef struct ox_regex_run {
     struct pcre2_real_jit_stack_8 *stack;
     double deadline; /* seconds of the monotonic clock; 0 = not set yet */
     unsigned n_calls;
+    size_t n_steps; /* characters looked at, for patterns that run by table */
 } ox_regex_run;
 
 ox_status ox_regex_open(ox_regex **out, ox_str pattern, ox_err *err);

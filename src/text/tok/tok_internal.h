@@ -136,8 +136,11 @@ typedef struct ox_pretokenizer_kind {
     ox_status (*read)(ox_tokenizer *tok, ox_pretokenizer *p, const ox_json *json, ox_err *err);
     /* Turns w->now and w->spans into new ones. */
     ox_status (*run)(const ox_pretokenizer *p, ox_tok_work *w);
+    bool rewrites; /* changes letters, so that spans point into a new text */
 } ox_pretokenizer_kind;
 
+/* ByteLevel that only spells bytes, or splits by its pattern and spells: *split is that or NULL. */
+bool ox_tok_is_byte_level(const ox_pretokenizer *p, const ox_regex **split);
 ox_status ox_tok_read_pretokenizers(ox_tokenizer *tok, const ox_json *json, int depth, ox_err *err);
 /* From w->now as one span to the pieces for the model. */
 ox_status ox_tok_pretokenize(ox_tok_work *w, ox_str text, bool at_start);
@@ -176,6 +179,10 @@ typedef struct ox_model_kind {
 ox_status ox_tok_read_model(ox_tokenizer *tok, const ox_json *json, ox_err *err);
 /* Encodes all pieces of w. */
 ox_status ox_tok_run_model(ox_tok_work *w);
+/* Finds out whether pieces can stay bytes (bpe.c). */
+void ox_bpe_find_raw(ox_tokenizer *tok);
+/* Pieces by tok->only_split, each encoded as it is found. */
+ox_status ox_bpe_run_split(ox_tok_work *w, ox_str text);
 ox_status ox_tok_read_vocab_object(ox_tokenizer *tok, const ox_json *json, ox_err *err);
 /* Ids of <0x00>..<0xFF>, -1 where missing. */
 void ox_tok_find_byte_tokens(ox_tokenizer *tok);
@@ -247,6 +254,11 @@ struct ox_tokenizer {
     ox_str prefix, suffix; /* of continuing pieces, of the last piece */
     int32_t byte_ids[256];
     int32_t char_ids[512]; /* bpe: id of a one-character token, -1 */
+    /* bpe behind ByteLevel, all bytes known: pieces stay bytes and are not spelled in its alphabet */
+    bool raw;
+    int32_t raw_ids[256];
+    ox_byte_char raw_chars[256];
+    const ox_regex *only_split; /* raw: this one pattern, isolated, makes all the pieces; or NULL */
     ox_merge *merges;      /* [merge_mask + 1] */
     size_t merge_mask;
     bool cuts;        /* bpe: words can be encoded apart, cut before U+2581 ... */
