@@ -4,6 +4,7 @@
  * bytes, all numbers are little endian:
  *   O tokenizer.json, tokenizer_config.json      opens (and closes the one before)
  *   E flags (32 bits), text                      encodes
+ *   M flags (32 bits), texts as one text field   encodes many
  *   D skip_special (32 bits), ids (as bytes)     decodes
  *   B flags (32 bits), text                      encodes and decodes five times
  *   G path                                       the tokenizer of a GGUF file
@@ -68,6 +69,41 @@ static bool encode_one(const ox_tokenizer *tok)
     }
     ox_buf_deinit(&text);
     ox_vec_deinit(&ids);
+    return ok;
+}
+
+static ox_status encode_many(const ox_tokenizer *tok, ox_str texts, uint32_t flags, ox_buf *out,
+                             ox_err *err)
+{
+    ox_ids ids = {0};
+    ox_status st = OX_OK;
+    uint32_t n = 0;
+    for (size_t at = 0; !st && at + 4 <= texts.n; at += n) {
+        memcpy(&n, texts.p + at, 4);
+        at += 4;
+        ids.n = 0;
+        st = ox_tokenizer_encode(tok, (ox_str){texts.p + at, n}, flags, &ids, err);
+        const uint32_t n_ids = (uint32_t)ids.n;
+        ox_buf_put(out, &n_ids, 4);
+        ox_buf_put(out, ids.p ? (const void *)ids.p : "", ids.n * sizeof(*ids.p));
+    }
+    ox_vec_deinit(&ids);
+    return st;
+}
+
+static bool encode_batch(const ox_tokenizer *tok)
+{
+    ox_buf texts = {0}, out = {0};
+    ox_err err = OX_ERR_INIT;
+    uint32_t flags = 0;
+    const bool ok = fread(&flags, 4, 1, stdin) == 1 && read_text(&texts) && tok;
+    if (ok) {
+        const ox_status st = encode_many(tok, ox_buf_view(&texts), flags, &out, &err);
+        write_status(st, &err);
+        if (!st) write_text(out.p, out.n);
+    }
+    ox_buf_deinit(&texts);
+    ox_buf_deinit(&out);
     return ok;
 }
 
@@ -153,6 +189,7 @@ int main(void)
     for (int c; ok && (c = getchar()) != EOF; fflush(stdout))
         ok = c == 'O'   ? open_one(&tok)
              : c == 'E' ? encode_one(tok)
+             : c == 'M' ? encode_batch(tok)
              : c == 'D' ? decode_one(tok)
              : c == 'B' ? bench_one(tok)
              : c == 'G' ? convert_one()

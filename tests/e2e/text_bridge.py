@@ -42,6 +42,16 @@ class Bridge:
         ids = self._answer(True)
         return list(struct.unpack(f"<{len(ids) // 4}i", ids))
 
+    def encode_many(self, texts, special=False, parse=True):
+        """Ids of each text, as bytes."""
+        self._send(b"M" + struct.pack("<I", special * 1 + parse * 2) + self._text(b"".join(map(self._text, texts))))
+        answer, out, at = self._answer(True), [], 0
+        for _ in texts:
+            n, = struct.unpack_from("<I", answer, at)
+            out.append(answer[at + 4:at + 4 + 4 * n])
+            at += 4 + 4 * n
+        return out
+
     def decode(self, ids, skip_special=True):
         self._send(b"D" + struct.pack("<I", skip_special) + self._text(struct.pack(f"<{len(ids)}i", *ids)))
         return self._answer(True)

@@ -110,9 +110,9 @@ typedef struct builder {
     OX_VEC(size_t) begins;
     OX_VEC(uint16_t) next;
     unsigned stride, end_class;
-    step_list now;      /* of the state that is being built */
-    uint32_t *seen;     /* by step: the round that reached it */
-    uint32_t *taken;    /* by step: the round that put it into `now` */
+    step_list now;   /* of the state that is being built */
+    uint32_t *seen;  /* by step: the round that reached it */
+    uint32_t *taken; /* by step: the round that put it into `now` */
     uint32_t round;
     bool done, failed;
 } builder;

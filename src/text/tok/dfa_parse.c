@@ -194,8 +194,8 @@ static bool hex_escape(parser *p, uint32_t *c)
 /* Behind a backslash: a single character into *c, or a class added to *set (*single false). */
 static bool escape(parser *p, ox_dfa_set *set, uint32_t *c, bool *single)
 {
-    static const char letters[][2] = {{'t', '\t'}, {'n', '\n'}, {'r', '\r'}, {'f', '\f'},
-                                      {'a', '\a'}, {'e', 27}};
+    static const char letters[][2] = {{'t', '\t'}, {'n', '\n'}, {'r', '\r'},
+                                      {'f', '\f'}, {'a', '\a'}, {'e', 27}};
     const char e = peek(p, 0);
     *single = true;
     if (!e) return false;

@@ -1,5 +1,6 @@
-/* regex.c - patterns by table (dfa.h) where they allow it, else PCRE2 with its JIT compiler. The classes of regex_dialect.c already say what \s, \w and
- * \b mean to the files' own engine; here are options, limits and memory. */
+/* regex.c - patterns by table (dfa.h) where they allow it, else PCRE2 with its JIT compiler. The
+ * classes of regex_dialect.c already say what \s, \w and \b mean to the files' own engine; here are
+ * options, limits and memory. */
 #include "text/tok/regex.h"
 
 #include "base/clock.h"

@@ -254,12 +254,13 @@ struct ox_tokenizer {
     ox_str prefix, suffix; /* of continuing pieces, of the last piece */
     int32_t byte_ids[256];
     int32_t char_ids[512]; /* bpe: id of a one-character token, -1 */
-    /* bpe behind ByteLevel, all bytes known: pieces stay bytes and are not spelled in its alphabet */
+    /* bpe behind ByteLevel, all bytes known: pieces stay bytes and are not spelled in its alphabet
+     */
     bool raw;
     int32_t raw_ids[256];
     ox_byte_char raw_chars[256];
     const ox_regex *only_split; /* raw: this one pattern, isolated, makes all the pieces; or NULL */
-    ox_merge *merges;      /* [merge_mask + 1] */
+    ox_merge *merges;           /* [merge_mask + 1] */
     size_t merge_mask;
     bool cuts;        /* bpe: words can be encoded apart, cut before U+2581 ... */
     bool joins[256];  /* ... unless this byte stands before it */
