@@ -1,262 +1,137 @@
-/* sample.c - logits to a token: a list of candidates goes through the rows of samplers.def in the
- * chosen order, then greedy or Gumbel choice.
+/* sample.c - logits to a token: the steps of samplers.def over a pool of candidates in the chosen
+ * order, then the best or a Gumbel draw. A greedy choice runs only the steps that change logits;
+ * without any it is one pass over the logits.
  *
- * Candidates keep (id, logit). Truncating steps need them sorted: they are sorted once, descending,
- * ties to the lower id (top_k sorts only the best k). Sources: repetition penalty: Hugging Face
- * RepetitionPenaltyLogitsProcessor (positive logits divided, negative multiplied); frequency and
- * presence: OpenAI's API reference (logit - count*frequency - [count>0]*presence over new tokens);
- * top-p: smallest prefix whose probability reaches p; min-p: probability >= p * the highest one. */
+ * Read next: pool.h, rules.c, cuts.c. */
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/str.h"
-#include "base/vec.h"
-#include "kernel/draw/philox.h"
-#include "kernel/select/select.h"
-#include "oxgen/sampler.h"
+#include "sample/sample_internal.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-typedef struct candidate {
-    int32_t id;
-    float logit;
-} candidate;
-
-typedef struct accepted {
-    int32_t id;
-    bool is_new;
-} accepted;
-
-struct ox_sampler {
-    ox_sampler_options o;
-    OX_VEC(ox_logit_bias) bias;
-    OX_VEC(int32_t) suppress;
-    OX_VEC(accepted) history;
-    OX_VEC(candidate) list;
-    OX_VEC(int32_t) counts; /* scratch, one per id: new-token counts, -1 = only in the prompt */
-    bool sorted;
-    ox_select_fn *select;  /* row of kernel/select for this machine; all rows agree */
-    OX_VEC(uint8_t) order; /* rows of samplers.def */
-};
-
-typedef void step_fn(ox_sampler *s);
-
-static void penalties(ox_sampler *s)
-{
-    const ox_sampler_options *o = &s->o;
-    if (o->repetition_penalty == 1.0f && o->frequency_penalty == 0.0f &&
-        o->presence_penalty == 0.0f)
-        return;
-    memset(s->counts.p, 0, s->counts.n * sizeof(*s->counts.p));
-    for (size_t i = 0; i < s->history.n; i++) {
-        const accepted a = s->history.p[i];
-        if (a.id < 0 || (size_t)a.id >= s->counts.n) continue;
-        int32_t *c = &s->counts.p[a.id];
-        if (a.is_new)
-            *c = (*c < 0 ? 0 : *c) + 1;
-        else if (!*c)
-            *c = -1;
-    }
-    for (size_t i = 0; i < s->list.n; i++) {
-        candidate *c = &s->list.p[i];
-        const int32_t count = s->counts.p[c->id];
-        if (!count) continue;
-        c->logit =
-            c->logit > 0 ? c->logit / o->repetition_penalty : c->logit * o->repetition_penalty;
-        if (count > 0) c->logit -= (float)count * o->frequency_penalty + o->presence_penalty;
-    }
-    s->sorted = false;
-}
-
-static void bias(ox_sampler *s)
-{
-    for (size_t i = 0; i < s->list.n; i++)
-        for (size_t k = 0; k < s->bias.n; k++)
-            if (s->bias.p[k].id == s->list.p[i].id) s->list.p[i].logit += s->bias.p[k].bias;
-    if (s->bias.n) s->sorted = false;
-}
-
-static int by_logit(const void *pa, const void *pb)
-{
-    const candidate *a = pa, *b = pb;
-    if (a->logit != b->logit) return a->logit > b->logit ? -1 : 1;
-    return (a->id > b->id) - (a->id < b->id);
-}
-
-static void sort(ox_sampler *s)
-{
-    if (!s->sorted) qsort(s->list.p, s->list.n, sizeof(*s->list.p), by_logit);
-    s->sorted = true;
-}
-
-/* Lets the worst of heap[0..n), which is at i, sink to where its children are better. */
-static void sift(candidate *heap, size_t n, size_t i)
-{
-    for (size_t child = 2 * i + 1; child < n; i = child, child = 2 * i + 1) {
-        if (child + 1 < n && by_logit(&heap[child + 1], &heap[child]) > 0) child++;
-        if (by_logit(&heap[child], &heap[i]) <= 0) return;
-        const candidate t = heap[i];
-        heap[i] = heap[child];
-        heap[child] = t;
-    }
-}
-
-/* The k best come first, as a heap whose root is the worst of them. */
-static void select_best(candidate *list, size_t n, size_t k)
-{
-    for (size_t i = k / 2; i-- > 0;)
-        sift(list, k, i);
-    for (size_t i = k; i < n; i++)
-        if (by_logit(&list[i], &list[0]) < 0) {
-            list[0] = list[i];
-            sift(list, k, 0);
-        }
-}
-
-static void top_k(ox_sampler *s)
-{
-    if (s->o.top_k <= 0 || (size_t)s->o.top_k >= s->list.n) return;
-    if (!s->sorted) select_best(s->list.p, s->list.n, (size_t)s->o.top_k);
-    s->list.n = (size_t)s->o.top_k;
-    sort(s);
-}
-
-/* Sum of e^(logit - highest) over the sorted list. */
-static double mass(const ox_sampler *s)
-{
-    double sum = 0;
-    for (size_t i = 0; i < s->list.n; i++)
-        sum += exp((double)s->list.p[i].logit - (double)s->list.p[0].logit);
-    return sum;
-}
-
-static void top_p(ox_sampler *s)
-{
-    if (s->o.top_p <= 0.0f || s->o.top_p >= 1.0f || !s->list.n) return;
-    sort(s);
-    const double goal = (double)s->o.top_p * mass(s);
-    double sum = 0;
-    size_t n = 0;
-    while (n < s->list.n && sum < goal)
-        sum += exp((double)s->list.p[n++].logit - (double)s->list.p[0].logit);
-    s->list.n = n ? n : 1;
-}
-
-static void min_p(ox_sampler *s)
-{
-    if (s->o.min_p <= 0.0f || !s->list.n) return;
-    sort(s);
-    const double floor = (double)s->list.p[0].logit + log((double)s->o.min_p);
-    size_t n = 1;
-    while (n < s->list.n && (double)s->list.p[n].logit >= floor)
-        n++;
-    s->list.n = n;
-}
-
-static void temperature(ox_sampler *s)
-{
-    if (s->o.temperature <= 0.0f) return;
-    for (size_t i = 0; i < s->list.n; i++)
-        s->list.p[i].logit /= s->o.temperature;
-}
+typedef enum step_kind { KIND_RULE, KIND_LOGITS, KIND_CUT } step_kind;
 
 typedef struct sampler_row {
     const char *name;
-    step_fn *fn;
+    ox_step_fn *fn;
+    step_kind kind;
 } sampler_row;
 
 static const sampler_row rows[] = {
-#define OX_SAMPLER(name, fn) {name, fn},
+#define OX_SAMPLER(name, fn, kind, options) {name, ox_step_##fn, KIND_##kind},
 #include "sample/samplers.def"
 #undef OX_SAMPLER
 };
 
-void ox_sampler_options_init(ox_sampler_options *o)
+const char *ox_sampler_step(size_t i)
 {
-    *o = (ox_sampler_options){.struct_size = sizeof(*o), .top_p = 1.0f, .repetition_penalty = 1.0f};
+    return i < OX_COUNT(rows) ? rows[i].name : NULL;
+}
+
+static ox_status unknown_step(const char *name, int n, ox_err *err)
+{
+    ox_buf names = {0};
+    for (size_t i = 0; i < OX_COUNT(rows); i++)
+        ox_buf_printf(&names, "%s%s", i ? ", " : "", rows[i].name);
+    ox_fail_at(err, __func__, OX_BAD_ARGUMENT, "sampler '%.*s' is not known; expected some of %s",
+               n, name, names.p ? names.p : "");
+    ox_buf_deinit(&names);
+    return OX_BAD_ARGUMENT;
 }
 
 static ox_status read_order(ox_sampler *s, const char *order, ox_err *err)
 {
-    for (size_t i = 0; !order && i < OX_COUNT(rows); i++)
-        if (!ox_vec_push(&s->order, (uint8_t)i))
-            return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
-    while (order && *order) {
-        const size_t n = strcspn(order, ",;");
+    bool listed[OX_COUNT(rows)] = {false};
+    enum { MOST = 4 * OX_COUNT(rows) };
+    for (const char *at = order; at && *at;) {
+        const size_t n = strcspn(at, ",;");
         size_t i = 0;
-        while (i < OX_COUNT(rows) && !ox_str_eq((ox_str){order, n}, ox_str_of(rows[i].name)))
+        while (i < OX_COUNT(rows) && !ox_str_eq((ox_str){at, n}, ox_str_of(rows[i].name)))
             i++;
-        if (i == OX_COUNT(rows)) {
-            ox_buf names = {0};
-            for (i = 0; i < OX_COUNT(rows); i++)
-                ox_buf_printf(&names, "%s%s", i ? ", " : "", rows[i].name);
-            ox_fail_at(err, __func__, OX_BAD_ARGUMENT,
-                       "sampler '%.*s' is not known; expected some of %s", (int)n, order,
-                       names.p ? names.p : "");
-            ox_buf_deinit(&names);
-            return OX_BAD_ARGUMENT;
-        }
+        if (i == OX_COUNT(rows)) return unknown_step(at, (int)(n < 60 ? n : 60), err);
+        if (s->order.n == MOST)
+            return OX_FAIL(err, OX_BAD_ARGUMENT, "more than %d steps of sampling", MOST);
+        listed[i] = true;
         if (!ox_vec_push(&s->order, (uint8_t)i))
             return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
-        order += n + (order[n] != 0);
+        at += n + (at[n] != 0);
+    }
+    size_t n_first = 0; /* rules that the list leaves out come before it */
+    for (size_t i = 0; i < OX_COUNT(rows); i++) {
+        if (order && (rows[i].kind != KIND_RULE || listed[i])) continue;
+        if (!ox_vec_push(&s->order, (uint8_t)i))
+            return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
+        memmove(s->order.p + n_first + 1, s->order.p + n_first, s->order.n - 1 - n_first);
+        s->order.p[n_first++] = (uint8_t)i;
     }
     return OX_OK;
 }
 
-static ox_status check_options(const ox_sampler_options *o, ox_err *err)
+static bool copy_ids(ox_sample_ids *to, const int32_t *ids, size_t n)
 {
-    if (!(o->temperature >= 0.0f) || !isfinite(o->temperature))
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "temperature must be >= 0, found %g",
-                       (double)o->temperature);
-    if (!(o->top_p >= 0.0f && o->top_p <= 1.0f))
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "top-p must lie in 0..1, found %g", (double)o->top_p);
-    if (!(o->min_p >= 0.0f && o->min_p <= 1.0f))
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "min-p must lie in 0..1, found %g", (double)o->min_p);
-    if (o->top_k < 0)
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "top-k must be >= 0, found %d", o->top_k);
-    if (!(o->repetition_penalty > 0.0f) || !isfinite(o->repetition_penalty))
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "repetition penalty must be > 0, found %g",
-                       (double)o->repetition_penalty);
-    if (!isfinite(o->frequency_penalty) || !isfinite(o->presence_penalty))
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "frequency and presence penalties must be finite");
-    return OX_OK;
+    if (!ox_vec_reserve(to, to->n + n)) return false;
+    if (n) memcpy(to->p + to->n, ids, n * sizeof(*ids));
+    to->n += n;
+    return true;
 }
 
-static ox_status pick_select(ox_sampler *s, ox_err *err)
+static ox_status copy_lists(ox_sampler *s, const ox_sampler_options *o, ox_err *err)
 {
-    ox_machine m = {0};
-    OX_TRY(ox_cpu_features(&m.cpu_features, err));
-    const ox_select_args a = {.rows = 1, .k = 1};
-    s->select = (ox_select_fn *)ox_kernel_pick(ox_select_rows, OX_DEVICE_CPU, &m, &a)->fn;
-    return OX_OK;
+    bool ok = copy_ids(&s->suppress, o->suppress, o->n_suppress) &&
+              copy_ids(&s->begin_suppress, o->begin_suppress, o->n_begin_suppress) &&
+              copy_ids(&s->end_ids, o->end_ids, o->n_end_ids) &&
+              copy_ids(&s->breakers, o->dry_breakers, o->n_dry_breakers);
+    for (size_t i = 0; i < o->n_bias; i++) {
+        if (!isfinite(o->bias[i].bias) && !(o->bias[i].bias < 0))
+            return OX_FAIL(err, OX_BAD_ARGUMENT,
+                           "bias of token %d must be finite or -inf, found %g", o->bias[i].id,
+                           (double)o->bias[i].bias);
+        ok = ok && ox_vec_push(&s->bias, o->bias[i]);
+    }
+    for (size_t i = 0; i < o->n_forced; i++)
+        ok = ok && ox_vec_push(&s->forced, o->forced[i]);
+    for (size_t i = 0; i < o->n_bad_words; i++) {
+        const ox_token_list w = o->bad_words[i];
+        if (!w.n)
+            return OX_FAIL(err, OX_BAD_ARGUMENT, "bad word %zu has no tokens; expected 1 or more",
+                           i);
+        ok = ok && copy_ids(&s->words, w.ids, w.n) && ox_vec_push(&s->word_ends, s->words.n);
+    }
+    return ok ? OX_OK : OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
 }
 
-ox_status ox_sampler_open(ox_sampler **out, const ox_sampler_options *o, ox_err *err)
+static void forget_pointers(ox_sampler_options *o)
+{
+    o->bias = NULL;
+    o->order = NULL;
+    o->suppress = o->end_ids = o->begin_suppress = o->dry_breakers = NULL;
+    o->bad_words = NULL;
+    o->forced = NULL;
+}
+
+ox_status ox_sampler_open(ox_sampler **out, const ox_sampler_options *options, ox_err *err)
 {
     ox_status st = OX_OK;
-    ox_sampler_options defaults;
+    ox_sampler_options o;
 
     *out = NULL;
-    ox_sampler_options_init(&defaults);
-    if (!o) o = &defaults;
-    OX_TRY(check_options(o, err));
+    ox_sampler_options_init(&o);
+    if (options)
+        memcpy(&o, options, options->struct_size < sizeof(o) ? options->struct_size : sizeof(o));
+    OX_TRY(ox_sampler_check(&o, err));
     ox_sampler *s = ox_calloc(1, sizeof(*s));
     if (!s) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
-    s->o = *o;
-    OX_TRY_GOTO(pick_select(s, err));
-    for (size_t i = 0; i < o->n_bias; i++)
-        if (!ox_vec_push(&s->bias, o->bias[i])) goto no_memory;
-    for (size_t i = 0; i < o->n_suppress; i++)
-        if (!ox_vec_push(&s->suppress, o->suppress[i])) goto no_memory;
-    OX_TRY_GOTO(read_order(s, o->order, err));
-    s->o.bias = NULL;
-    s->o.suppress = NULL;
-    s->o.order = NULL;
+    s->o = o;
+    forget_pointers(&s->o);
+    s->mu = 2 * o.mirostat_tau;
+    s->picked = -1;
+    s->history.window = (size_t)o.penalty_last_n;
+    OX_TRY_GOTO(ox_pool_kernels_pick(&s->pool.k, err));
+    OX_TRY_GOTO(copy_lists(s, &o, err));
+    OX_TRY_GOTO(read_order(s, o.order, err));
     *out = s;
     return OX_OK;
-no_memory:
-    st = OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
 fail:
     ox_sampler_close(&s);
     return st;
@@ -267,106 +142,158 @@ void ox_sampler_close(ox_sampler **sampler)
     ox_sampler *s = *sampler;
     if (!s) return;
     ox_vec_deinit(&s->bias);
+    ox_vec_deinit(&s->forced);
     ox_vec_deinit(&s->suppress);
-    ox_vec_deinit(&s->history);
-    ox_vec_deinit(&s->list);
-    ox_vec_deinit(&s->counts);
+    ox_vec_deinit(&s->begin_suppress);
+    ox_vec_deinit(&s->end_ids);
+    ox_vec_deinit(&s->breakers);
+    ox_vec_deinit(&s->words);
+    ox_vec_deinit(&s->word_ends);
     ox_vec_deinit(&s->order);
+    ox_vec_deinit(&s->scratch);
+    ox_history_deinit(&s->history);
+    ox_pool_deinit(&s->pool);
     ox_free(s);
     *sampler = NULL;
 }
 
+#define COPY_LIST(to, from)                                                                        \
+    (ox_vec_reserve(&(to), (from).n) &&                                                            \
+     ((from).n ? (memcpy((to).p, (from).p, (from).n * sizeof(*(from).p)), true) : true) &&         \
+     ((to).n = (from).n, true))
+
+ox_status ox_sampler_fork(ox_sampler **out, const ox_sampler *s, ox_err *err)
+{
+    *out = NULL;
+    ox_sampler *f = ox_calloc(1, sizeof(*f));
+    if (!f) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
+    f->o = s->o;
+    f->mu = s->mu;
+    f->mu_next = s->mu_next;
+    f->picked = s->picked;
+    f->pool.k = s->pool.k;
+    f->history.n_new = s->history.n_new;
+    f->history.window = s->history.window;
+    if (COPY_LIST(f->bias, s->bias) && COPY_LIST(f->forced, s->forced) &&
+        COPY_LIST(f->suppress, s->suppress) && COPY_LIST(f->begin_suppress, s->begin_suppress) &&
+        COPY_LIST(f->end_ids, s->end_ids) && COPY_LIST(f->breakers, s->breakers) &&
+        COPY_LIST(f->words, s->words) && COPY_LIST(f->word_ends, s->word_ends) &&
+        COPY_LIST(f->order, s->order) && COPY_LIST(f->history.tokens, s->history.tokens) &&
+        COPY_LIST(f->history.seen, s->history.seen) &&
+        COPY_LIST(f->history.slots, s->history.slots)) {
+        *out = f;
+        return OX_OK;
+    }
+    ox_sampler_close(&f);
+    return OX_FAIL(err, OX_NO_MEMORY, "no memory for a sampler");
+}
+
 ox_status ox_sampler_accept(ox_sampler *s, int32_t id, int32_t is_new, ox_err *err)
 {
-    if (!ox_vec_push(&s->history, (accepted){id, is_new != 0}))
+    const float mu = is_new && id == s->picked ? s->mu_next : s->mu;
+    if (!ox_history_push(&s->history, id, is_new != 0, mu))
         return OX_FAIL(err, OX_NO_MEMORY, "no memory for the token history");
+    s->mu = mu;
+    s->picked = -1;
     return OX_OK;
 }
 
 void ox_sampler_rewind(ox_sampler *s, size_t n_tokens)
 {
-    if (n_tokens < s->history.n) s->history.n = n_tokens;
+    while (s->history.tokens.n > n_tokens)
+        ox_history_pop(&s->history);
+    const size_t n = s->history.tokens.n;
+    s->mu = n ? s->history.tokens.p[n - 1].mu : 2 * s->o.mirostat_tau;
+    s->picked = -1;
 }
 
-static bool is_plain_greedy(const ox_sampler *s)
+void ox_sampler_guide(ox_sampler *s, const float *logits, size_t n)
 {
-    const ox_sampler_options *o = &s->o;
-    return o->temperature == 0.0f && o->repetition_penalty == 1.0f &&
-           o->frequency_penalty == 0.0f && o->presence_penalty == 0.0f && !s->bias.n &&
-           !s->suppress.n;
+    s->guide = logits;
+    s->n_guide = n;
 }
 
-static bool has_nan(const float *logits, size_t n)
+/* Runs the steps; afterwards the pool holds what may be chosen, at least one candidate. */
+static ox_status run_steps(ox_sampler *s, const float *logits, size_t n, uint64_t position,
+                           ox_err *err)
 {
-    int any = 0;
-    for (size_t i = 0; i < n; i++)
-        any |= logits[i] != logits[i];
-    return any != 0;
-}
-
-/* The best of logits, ties to the lower id; none is NaN. */
-static int32_t best_of(const ox_sampler *s, const float *logits, size_t n)
-{
-    int32_t id;
-    float value;
-    const ox_select_args a = {
-        .x = logits, .ids = &id, .values = &value, .rows = 1, .dim = n, .k = 1, .ldx = n};
-    s->select(&a, 0, 1);
-    return id;
-}
-
-static bool is_suppressed(const ox_sampler *s, int32_t id)
-{
-    for (size_t i = 0; i < s->suppress.n; i++)
-        if (s->suppress.p[i] == id) return true;
-    return false;
-}
-
-/* The candidate with the highest logit + noise; noise = Gumbel when sampling, 0 when greedy. */
-static int32_t choose(const ox_sampler *s, uint64_t position)
-{
-    int32_t best = s->list.p[0].id;
-    double highest = -INFINITY;
-    for (size_t i = 0; i < s->list.n; i++) {
-        const candidate c = s->list.p[i];
-        double v = (double)c.logit;
-        if (s->o.temperature > 0.0f) v += ox_gumbel(s->o.seed, position, (uint32_t)c.id);
-        if (v > highest || (v == highest && c.id < best)) {
-            highest = v;
-            best = c.id;
-        }
+    const bool greedy = s->o.temperature == 0.0f;
+    ox_status st = OX_OK;
+    if (!n || n > INT32_MAX) return OX_FAIL(err, OX_BAD_ARGUMENT, "%zu logits to choose from", n);
+    s->position = position;
+    s->n_logits = n;
+    s->no_memory = false;
+    s->mirostat_mass = 0;
+    ox_pool_start(&s->pool, logits, n);
+    for (size_t i = 0; !st && i < s->order.n; i++) {
+        const sampler_row *r = &rows[s->order.p[i]];
+        if (!greedy || r->kind != KIND_CUT) st = r->fn(s, err);
     }
-    return best;
+    s->guide = NULL;
+    if (st) return st;
+    if (s->no_memory) return OX_FAIL(err, OX_NO_MEMORY, "no memory for %zu candidates", n);
+    const float top = ox_pool_top(&s->pool);
+    if (s->pool.has_nan)
+        return OX_FAIL(err, OX_FAILED,
+                       "the model's logits hold NaN at position %llu: its weights are damaged or "
+                       "too large for --numerics; try --numerics exact",
+                       (unsigned long long)position);
+    if (top == -INFINITY)
+        return OX_FAIL(err, OX_FAILED,
+                       "no token is left at position %llu: the logits are all -inf, or bias, bad "
+                       "words, n-grams and suppressed ids exclude every one",
+                       (unsigned long long)position);
+    return OX_OK;
+}
+
+static size_t draw(const ox_sampler *s)
+{
+    const ox_pool *p = &s->pool;
+    size_t chosen;
+    const ox_draw_args a = {.x = p->x,
+                            .ids = p->ids,
+                            .temperature = p->temperature,
+                            .seed = s->o.seed,
+                            .position = s->position,
+                            .first = p->i_top,
+                            .chosen = &chosen,
+                            .n = p->n};
+    p->k.draw(&a);
+    return chosen;
 }
 
 ox_status ox_sampler_pick(ox_sampler *s, const float *logits, size_t n, uint64_t position,
                           int32_t *id, ox_err *err)
 {
-    if (!n || n > INT32_MAX) return OX_FAIL(err, OX_BAD_ARGUMENT, "%zu logits to choose from", n);
-    if (has_nan(logits, n))
-        return OX_FAIL(err, OX_FAILED,
-                       "the model's logits hold NaN at position %llu: its weights are damaged or "
-                       "too large for --numerics; try --numerics exact",
-                       (unsigned long long)position);
-    if (is_plain_greedy(s)) {
-        *id = best_of(s, logits, n);
-        return OX_OK;
+    OX_TRY(run_steps(s, logits, n, position, err));
+    ox_pool *p = &s->pool;
+    const size_t i = s->o.temperature == 0.0f || p->n == 1 ? p->i_top : draw(s);
+    *id = ox_pool_id(p, i);
+    if (s->mirostat_mass > 0) {
+        const double surprise = -log2(ox_pool_weight(p, i) / s->mirostat_mass);
+        s->mu_next = (float)((double)s->mu -
+                             (double)s->o.mirostat_eta * (surprise - (double)s->o.mirostat_tau));
+        s->picked = *id;
     }
-    if (!ox_vec_reserve(&s->list, n) || !ox_vec_reserve(&s->counts, n))
+    return OX_OK;
+}
+
+ox_status ox_sampler_kept(ox_sampler *s, const float *logits, size_t n, uint64_t position,
+                          int32_t *ids, float *probs, size_t room, size_t *n_kept, ox_err *err)
+{
+    OX_TRY(run_steps(s, logits, n, position, err));
+    ox_pool *p = &s->pool;
+    double sum = 0;
+    if (!ox_pool_best(p, s->o.temperature == 0.0f ? 1 : p->n))
         return OX_FAIL(err, OX_NO_MEMORY, "no memory for %zu candidates", n);
-    s->counts.n = n;
-    s->list.n = 0;
-    for (size_t i = 0; i < n; i++)
-        if (logits[i] == logits[i] && !is_suppressed(s, (int32_t)i))
-            s->list.p[s->list.n++] = (candidate){(int32_t)i, logits[i]};
-    s->sorted = false;
-    if (!s->list.n) {
-        *id = 0;
-        return OX_OK;
+    ox_pool_top(p);
+    for (size_t i = 0; i < p->n; i++)
+        sum += ox_pool_weight(p, i);
+    for (size_t i = 0; i < p->n && i < room; i++) {
+        ids[i] = ox_pool_id(p, i);
+        probs[i] = (float)(ox_pool_weight(p, i) / sum);
     }
-    for (size_t i = 0; i < s->order.n; i++)
-        rows[s->order.p[i]].fn(s);
-    *id = choose(s, position);
+    *n_kept = p->n;
     return OX_OK;
 }
 
@@ -376,6 +303,8 @@ ox_status ox_logprobs(const float *logits, size_t n, int32_t chosen, size_t k, f
     if (!n || chosen < 0 || (size_t)chosen >= n)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "token %d is outside the %zu logits", chosen, n);
     const size_t want = k < 2 ? 2 : k, have = want < n ? want : n;
+    ox_pool p = {0};
+    OX_TRY(ox_pool_kernels_pick(&p.k, err));
     int32_t *best = ox_alloc(have * sizeof(*best));
     float *v = ox_alloc(have * sizeof(*v));
     if (!best || !v) {
@@ -385,7 +314,7 @@ ox_status ox_logprobs(const float *logits, size_t n, int32_t chosen, size_t k, f
     }
     const ox_select_args a = {
         .x = logits, .ids = best, .values = v, .rows = 1, .dim = n, .k = have, .ldx = n};
-    ox_select_ref(&a, 0, 1);
+    p.k.select(&a, 0, 1);
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += exp((double)logits[i] - (double)v[0]);

@@ -1,7 +1,8 @@
-/* cut.h - the values that reach a floor, with their ids, in the order they had.
+/* cut.h - the values between a floor and a ceiling, with their ids, in the order they had.
  *
- * values[j], kept_ids[j] = x[i], ids[i] for the i with x[i] >= floor (NaN never does), ascending i.
- * Rows are exact on every tier. */
+ * values[j], kept_ids[j] = x[i], ids[i] for the i with x[i] >= floor and not x[i] >= ceiling,
+ * ascending i. So a value that is NaN is left out, and a ceiling of NaN is none. Rows are exact on
+ * every tier. */
 #ifndef OX_KERNEL_CUT_H
 #define OX_KERNEL_CUT_H
 #include "kernel/kernel.h"
@@ -13,7 +14,7 @@ enum { OX_CUT_ROOM = 16 }; /* places behind the output's n that a row may write 
 typedef struct ox_cut_args {
     const float *x;     /* [n] */
     const int32_t *ids; /* [n]; NULL: 0, 1, 2 … */
-    float floor;
+    float floor, ceiling;
     float *values;     /* [n + OX_CUT_ROOM]; may be x itself */
     int32_t *kept_ids; /* [n + OX_CUT_ROOM]; may be ids itself */
     size_t *n_kept;

@@ -13,8 +13,8 @@ static float value(int kind)
     return ktest_uniform(-1.0f, 1.0f);
 }
 
-static void check(const ox_kernel_row *row, size_t n, int kind, float floor, bool with_ids,
-                  bool in_place)
+static void check(const ox_kernel_row *row, size_t n, int kind, float floor, float ceiling,
+                  bool with_ids, bool in_place)
 {
     ktest_buf x = ktest_floats(n + OX_CUT_ROOM), v = ktest_floats(n + OX_CUT_ROOM);
     ktest_buf id = ktest_bytes((n + OX_CUT_ROOM) * 4), out = ktest_bytes((n + OX_CUT_ROOM) * 4);
@@ -24,7 +24,7 @@ static void check(const ox_kernel_row *row, size_t n, int kind, float floor, boo
         ((float *)x.p)[i] = value(kind);
         ((int32_t *)id.p)[i] = (int32_t)(i * 3 + 5);
     }
-    ox_cut_args a = {x.p, with_ids ? id.p : NULL, floor, want.p, want_ids.p, &want_n, n};
+    ox_cut_args a = {x.p, with_ids ? id.p : NULL, floor, ceiling, want.p, want_ids.p, &want_n, n};
     ox_cut_ref(&a);
     a.values = in_place ? x.p : v.p;
     a.kept_ids = in_place && with_ids ? id.p : out.p;
@@ -49,8 +49,9 @@ void ktest_cut(void)
         for (size_t l = 0; l < OX_COUNT(lengths); l++)
             for (size_t f = 0; f < OX_COUNT(floors); f++)
                 for (int kind = 0; kind < 3; kind++)
-                    for (int how = 0; how < 4; how++)
-                        check(row, lengths[l], kind, floors[f], how & 1, how & 2);
+                    for (int how = 0; how < 8; how++)
+                        check(row, lengths[l], kind, floors[f], how & 4 ? 0.5f : NAN, how & 1,
+                              how & 2);
         ktest_end(row);
     }
 }

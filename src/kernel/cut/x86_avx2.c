@@ -25,21 +25,22 @@ static inline size_t put(const ox_cut_args *a, size_t i, unsigned m, __m256 x, s
 
 void ox_cut_avx2(const ox_cut_args *a)
 {
-    const __m256 floor = _mm256_set1_ps(a->floor);
+    const __m256 floor = _mm256_set1_ps(a->floor), ceiling = _mm256_set1_ps(a->ceiling);
     size_t i = 0, n = 0;
     for (; i + 32 <= a->n; i += 32) {
         __m256 x[4];
         unsigned m[4];
         for (size_t j = 0; j < 4; j++) {
             x[j] = _mm256_loadu_ps(a->x + i + 8 * j);
-            m[j] = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x[j], floor, _CMP_GE_OQ));
+            m[j] = (unsigned)_mm256_movemask_ps(_mm256_and_ps(
+                _mm256_cmp_ps(x[j], floor, _CMP_GE_OQ), _mm256_cmp_ps(x[j], ceiling, _CMP_NGE_UQ)));
         }
         if (!(m[0] | m[1] | m[2] | m[3])) continue;
         for (size_t j = 0; j < 4; j++)
             n = put(a, i + 8 * j, m[j], x[j], n);
     }
     for (; i < a->n; i++) {
-        if (!(a->x[i] >= a->floor)) continue;
+        if (!(a->x[i] >= a->floor) || a->x[i] >= a->ceiling) continue;
         const int32_t id = a->ids ? a->ids[i] : (int32_t)i;
         a->values[n] = a->x[i];
         a->kept_ids[n++] = id;

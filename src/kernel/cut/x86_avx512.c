@@ -16,21 +16,22 @@ static inline size_t put(const ox_cut_args *a, size_t i, __mmask16 m, __m512 x, 
 
 void ox_cut_avx512(const ox_cut_args *a)
 {
-    const __m512 floor = _mm512_set1_ps(a->floor);
+    const __m512 floor = _mm512_set1_ps(a->floor), ceiling = _mm512_set1_ps(a->ceiling);
     size_t i = 0, n = 0;
     for (; i + 64 <= a->n; i += 64) {
         __m512 x[4];
         __mmask16 m[4];
         for (size_t j = 0; j < 4; j++) {
             x[j] = _mm512_loadu_ps(a->x + i + 16 * j);
-            m[j] = _mm512_cmp_ps_mask(x[j], floor, _CMP_GE_OQ);
+            m[j] = _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(x[j], floor, _CMP_GE_OQ), x[j],
+                                           ceiling, _CMP_NGE_UQ);
         }
         if (!(m[0] | m[1] | m[2] | m[3])) continue;
         for (size_t j = 0; j < 4; j++)
             n = put(a, i + 16 * j, m[j], x[j], n);
     }
     for (; i < a->n; i++) {
-        if (!(a->x[i] >= a->floor)) continue;
+        if (!(a->x[i] >= a->floor) || a->x[i] >= a->ceiling) continue;
         const int32_t id = a->ids ? a->ids[i] : (int32_t)i;
         a->values[n] = a->x[i];
         a->kept_ids[n++] = id;

@@ -36,6 +36,17 @@ static inline double ox_philox_uniform(uint64_t seed, uint64_t position, uint32_
     return ((double)word[0] + 0.5) * 0x1p-32;
 }
 
+/* Uniform in (0, 1) of a position, from the stream that no token id draws from: counter word 1
+ * is 1. */
+static inline double ox_philox_coin(uint64_t seed, uint64_t position)
+{
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    const uint32_t counter[4] = {0, 1, (uint32_t)position, (uint32_t)(position >> 32)};
+    uint32_t word[4];
+    ox_philox4x32(counter, key, word);
+    return ((double)word[0] + 0.5) * 0x1p-32;
+}
+
 /* Standard Gumbel noise: -log(-log(u)). */
 static inline double ox_gumbel(uint64_t seed, uint64_t position, uint32_t id)
 {
