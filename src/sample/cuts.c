@@ -1,7 +1,7 @@
 /* cuts.c - steps that drop candidates, and temperature. p is the softmax of the candidates that are
  * left when a step runs, H its entropy in nats; every step keeps at least the best, and min_keep.
  *
- * temperature: Ackley, Hinton, Sejnowski 1985. With a range (llama.cpp's "dynatemp", kalomaze
+ * temperature: Ackley, Hinton, Sejnowski 1985. With a range ("dynatemp", kalomaze
  *   2023): lo + (hi - lo) * (H / ln n)^exponent, lo and hi = temperature -+ range, lo >= 0.
  * top_n_sigma: Tang et al., "Top-nsigma", 2024: logits within n standard deviations of the best.
  * top_k: Fan et al. 2018.  top_p: Holtzman et al., "The curious case of neural text degeneration",

@@ -39,8 +39,10 @@ static double get(const ox_sampler_options *o, const number_row *r)
 
 static ox_status check(const number_row *r, double v, ox_err *err)
 {
-    const double slack = r->is_int ? 0 : 1e-6 * fabs(r->least); /* least as a float may be less */
-    if (v >= r->least - slack && v <= r->most && (!r->is_int || v == floor(v))) return OX_OK;
+    const double slack = r->is_int ? 0 : 1e-6; /* a bound as a float may lie outside */
+    if (v >= r->least - slack * fabs(r->least) && v <= r->most + slack * fabs(r->most) &&
+        (!r->is_int || v == floor(v)))
+        return OX_OK;
     char name[40];
     size_t n = 0;
     for (; r->name[n] && n + 1 < sizeof(name); n++)
