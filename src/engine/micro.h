@@ -10,10 +10,13 @@
 #include "kernel/add/add.h"
 #include "kernel/attend/attend.h"
 #include "kernel/convert_half/convert_half.h"
+#include "kernel/cut/cut.h"
+#include "kernel/draw/draw.h"
 #include "kernel/embed/embed.h"
 #include "kernel/gemm/gemm.h"
 #include "kernel/glu/glu.h"
 #include "kernel/kv_append/kv_append.h"
+#include "kernel/mass/mass.h"
 #include "kernel/matmul/matmul.h"
 #include "kernel/norm/norm.h"
 #include "kernel/qexact/qexact.h"
@@ -41,10 +44,13 @@ typedef union micro_args {
     ox_add_args add;
     ox_attend_args attend;
     ox_convert_half_args convert_half;
+    ox_cut_args cut;
+    ox_draw_args draw;
     ox_embed_args embed;
     ox_gemm_args gemm;
     ox_glu_args glu;
     ox_kv_append_args kv_append;
+    ox_mass_args mass;
     ox_matmul_args matmul;
     ox_norm_args norm;
     ox_qlinear_args qlinear;
@@ -118,6 +124,17 @@ MICRO_FAMILY(rotate)
 MICRO_FAMILY(scale)
 MICRO_FAMILY(select)
 MICRO_FAMILY(softmax)
+#undef MICRO_FAMILY
+/* Families whose rows work on one list. */
+#define MICRO_FAMILY(f)                                                                            \
+    static inline void micro_call_##f(ox_any_fn *fn, const void *args, size_t begin, size_t end)   \
+    {                                                                                              \
+        (void)begin, (void)end;                                                                    \
+        ((ox_##f##_fn *)fn)(args);                                                                 \
+    }
+MICRO_FAMILY(cut)
+MICRO_FAMILY(draw)
+MICRO_FAMILY(mass)
 #undef MICRO_FAMILY
 #define MICRO_LAUNCH(c, f, args, units, step, err)                                                 \
     ox_micro_launch(c, ox_##f##_rows, micro_call_##f, args, units, step, err)

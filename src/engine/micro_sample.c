@@ -165,6 +165,40 @@ ox_status ox_micro_sorted(ox_micro_case *c, const micro_row *row, ox_err *err)
     return OX_OK;
 }
 
+/* ---- what the sampler's kernels do to a vocabulary ---- */
+
+/* Room for results of cut and draw; the logits lie behind it. */
+typedef struct pool_out {
+    double sum;
+    size_t n;
+} pool_out;
+
+/* kind: 0 cut at the upper fifth, 1 mass, 2 draw; a logits */
+ox_status ox_micro_pool(ox_micro_case *c, const micro_row *row, ox_err *err)
+{
+    const size_t n = (size_t)row->a;
+    pool_out *out = ox_micro_bytes(c, sizeof(*out), err);
+    float *x = ox_micro_floats(c, n, err), *values = ox_micro_floats(c, n + OX_CUT_ROOM, err);
+    int32_t *ids = ox_micro_bytes(c, (n + OX_CUT_ROOM) * sizeof(*ids), err);
+    micro_args a = {0};
+    if (!out || !x || !values || !ids) return OX_NO_MEMORY;
+    for (size_t i = 0; i < n; i++)
+        x[i] = logit(i, n);
+    c->cost.unit = "byte";
+    c->cost.work = c->cost.bytes = (double)n * 4;
+    if (row->kind == 0) {
+        a.cut = (ox_cut_args){x, NULL, 4.0f, NAN, values, ids, &out->n, n};
+        return MICRO_LAUNCH(c, cut, &a, 1, 1, err);
+    }
+    if (row->kind == 1) {
+        a.mass = (ox_mass_args){x, 8.0f, 1.0f, &out->sum, n};
+        return MICRO_LAUNCH(c, mass, &a, 1, 1, err);
+    }
+    a.draw = (ox_draw_args){
+        .x = x, .temperature = 1, .seed = 1, .position = 5, .chosen = &out->n, .n = n};
+    return MICRO_LAUNCH(c, draw, &a, 1, 1, err);
+}
+
 /* ---- pages ---- */
 
 static void pool_close(void *state)
