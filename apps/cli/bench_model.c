@@ -233,6 +233,5 @@ int bench_model(const cli_options *o)
     const int code = st ? cli_fail(&err) : cli_stdout(ox_buf_view(&out));
     ox_vec_deinit(&b.rows);
     ox_buf_deinit(&out);
-    ox_model_close(&b.m);
-    return code;
+    return cli_close_model(&b.m, o, code);
 }

@@ -45,7 +45,7 @@ void chat_close(chat *c)
     ox_vec_deinit(&c->messages);
     ox_buf_deinit(&c->answer);
     ox_session_close(&c->session);
-    ox_model_close(&c->model);
+    cli_close_model(&c->model, c->o, 0);
     ox_free(c->path);
     c->path = NULL;
 }

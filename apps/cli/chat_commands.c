@@ -114,7 +114,7 @@ static void do_model(chat *c, const char *arg)
         return;
     }
     ox_session_close(&c->session);
-    ox_model_close(&c->model);
+    cli_close_model(&c->model, c->o, 0);
     ox_free(c->path);
     c->model = m;
     c->session = s;

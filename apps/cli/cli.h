@@ -34,6 +34,7 @@ enum {
     G_PLAN = 1 << 13,
     G_LOGITS = 1 << 14,
     G_JSON = 1 << 15,
+    G_PROFILE = 1 << 16,
     G_ALL = 1 << 30,
 };
 
@@ -43,6 +44,7 @@ typedef struct cli_options {
 #define T_FLOAT double
 #define T_STRING const char *
 #define T_LIST cli_list
+#define T_MAYBE const char *
 #define OX_OPTION(name, letter, kind, member, value, groups, help)                                 \
     T_##kind member;                                                                               \
     int has_##member;
@@ -97,6 +99,11 @@ int cli_stdout(ox_str text); /* writes all; 0, or the exit code of a failed writ
 ox_status cli_model_options(ox_model_options *mo, const cli_options *o, ox_err *err);
 ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path, int text_only,
                          ox_err *err);
+/* profile.c. The prefix for --profile's file, the caller's (ox_free); NULL = no memory. */
+char *cli_profile_prefix(const cli_options *o);
+/* Shows the profile that --profile asked for, then closes. Returns code, or the exit code of a
+ * failed profile when code is 0. */
+int cli_close_model(ox_model **m, const cli_options *o, int code);
 ox_status cli_sampler_options(ox_sampler_options *so, ox_logit_bias **bias, const cli_options *o,
                               const ox_model *m, ox_err *err);
 ox_status cli_parse_ids(int32_t **ids, size_t *n, const char *text, ox_err *err);

@@ -206,7 +206,7 @@ int cmd_generate(const cli_options *o)
     if (st) code = cli_fail(&err);
     if (code == 130 && !st) cli_stopped();
     ox_session_close(&a.session);
-    ox_model_close(&m);
+    code = cli_close_model(&m, o, code);
     ox_free(bias);
     ox_buf_deinit(&a.text);
     ox_vec_deinit(&a.tokens);

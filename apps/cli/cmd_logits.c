@@ -85,6 +85,5 @@ int cmd_logits(const cli_options *o)
     ox_buf_deinit(&s.rows);
     ox_free(ids);
     ox_session_close(&session);
-    ox_model_close(&m);
-    return code;
+    return cli_close_model(&m, o, code);
 }

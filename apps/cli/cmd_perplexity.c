@@ -87,13 +87,14 @@ int cmd_perplexity(const cli_options *o)
     if (o->has_context && o->context < 2) return cli_usage("--context expects 2 or more");
     ox_status st = cli_open_model(&m, o, o->args.p[0], 0, &err);
     if (!st) st = measure(o, m, &s, &err);
-    ox_model_close(&m);
+    const int profile_code = cli_close_model(&m, o, 0);
     const double nll = st ? 0 : s.nll / (double)s.n_scored;
     if (nll != nll)
         st = OX_FAIL(&err, OX_FAILED,
                      "the model's logits hold NaN: its weights are damaged or too large for "
                      "--numerics; try --numerics exact");
     if (st) return cli_fail(&err);
+    if (profile_code) return profile_code;
     if (o->json)
         ox_buf_printf(&b, "{\"nll\":%.9g,\"ppl\":%.9g,\"n_tokens\":%zu}\n", nll, exp(nll),
                       s.n_scored);

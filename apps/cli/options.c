@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-typedef enum option_kind { K_FLAG, K_INT, K_FLOAT, K_STRING, K_LIST } option_kind;
+typedef enum option_kind { K_FLAG, K_INT, K_FLOAT, K_STRING, K_LIST, K_MAYBE } option_kind;
 
 typedef struct option_row {
     const char *name;
@@ -81,6 +81,7 @@ static int store(cli_options *o, const option_row *r, const char *value)
         *(double *)(void *)at = f;
         return 0;
     case K_STRING:
+    case K_MAYBE:
         *(const char **)(void *)at = value;
         return 0;
     case K_LIST:
@@ -107,6 +108,7 @@ static int parse_one(cli_options *o, const cli_command *c, int argc, char **argv
         if (arg[2] && r->kind == K_FLAG) return cli_usage("-%c takes no value", r->letter);
         value = arg[2] ? arg + 2 : NULL;
     }
+    if (r->kind == K_MAYBE && !value) value = "";
     if (r->kind != K_FLAG && !value) {
         if (*i + 1 >= argc) return cli_usage("--%s needs a value: %s", r->name, r->value);
         value = argv[++*i];
@@ -150,7 +152,10 @@ static void help_option(const option_row *r, ox_buf *out)
         ox_buf_printf(&b, "-%c, --%s", r->letter, r->name);
     else
         ox_buf_printf(&b, "    --%s", r->name);
-    if (r->kind != K_FLAG) ox_buf_printf(&b, " %s", r->value);
+    if (r->kind == K_MAYBE)
+        ox_buf_printf(&b, "[=%s]", r->value);
+    else if (r->kind != K_FLAG)
+        ox_buf_printf(&b, " %s", r->value);
     const size_t n = b.n < sizeof(left) - 1 ? b.n : sizeof(left) - 1;
     if (n) memcpy(left, b.p, n);
     left[n] = 0;

@@ -51,8 +51,13 @@ ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path,
 {
     ox_model_options mo;
     OX_TRY(cli_model_options(&mo, o, err));
+    char *prefix = o->has_profile ? cli_profile_prefix(o) : NULL;
+    if (o->has_profile && !prefix) return OX_FAIL(err, OX_NO_MEMORY, "no memory");
     mo.text_only = text_only;
-    OX_TRY(ox_model_open(out, path, &mo, err));
+    mo.profile = prefix;
+    const ox_status st = ox_model_open(out, path, &mo, err);
+    ox_free(prefix);
+    OX_TRY(st);
     cli_progress_end();
     for (size_t i = 0; i < ox_model_n_warnings(*out); i++)
         cli_note_later(o, ox_model_warning(*out, i));

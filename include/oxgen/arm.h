@@ -30,6 +30,11 @@ OX_API ox_status ox_model_library(const ox_model *m, ox_library *out, ox_err *er
  * Owned by the model. */
 OX_API const char *ox_model_session_json(const ox_model *m);
 
+/* Ends the profile that ox_model_options.profile began: *table says what time each operator type
+ * and node took, *trace is the path of the library's own file, a Chrome trace, now the caller's.
+ * Both are given back with ox_release. OX_BAD_ARGUMENT when the model has no profile. */
+OX_API ox_status ox_model_end_profile(ox_model *m, char **table, char **trace, ox_err *err);
+
 /* An opened folder; one owner, one call at a time. A process has at most one at a time: closing it
  * shuts the library down. */
 typedef struct ox_oga ox_oga;

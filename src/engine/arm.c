@@ -15,3 +15,15 @@ const char *ox_model_session_json(const ox_model *m)
 {
     return m->ort ? ox_ort_decoder_settings(m->ort) : "{}";
 }
+
+ox_status ox_model_end_profile(ox_model *m, char **table, char **trace, ox_err *err)
+{
+    ox_buf b = {0};
+    *table = *trace = NULL;
+    if (m->ort) OX_TRY(ox_ort_decoder_end_profile(m->ort, trace, err));
+    if (!*trace) return OX_FAIL(err, OX_BAD_ARGUMENT, "the model was opened without a profile");
+    const ox_status st = ox_ort_profile_table(&b, *trace, err);
+    if (!st) return ox_engine_hand_over(&b, table, NULL, err);
+    ox_buf_deinit(&b);
+    return st;
+}

@@ -113,8 +113,9 @@ ox_status ox_model_bisect_text(ox_model *m, char **text, ox_err *err)
     int32_t ids[N_IDS];
     ox_buf b = {0};
     if (!m->plan)
-        return OX_FAIL(err, OX_UNSUPPORTED,
-                       "the graph runs operator by operator: nothing to compare");
+        return OX_FAIL(err, OX_UNSUPPORTED, "%s: nothing to compare",
+                       m->ort ? "ONNX Runtime runs the graph as one call"
+                              : "the graph runs operator by operator");
     const size_t vocab = (size_t)m->plan->vocab;
     for (size_t i = 0; i < N_IDS; i++)
         ids[i] = (int32_t)((i * 7919 + 13) % vocab);

@@ -6,6 +6,9 @@
 ox_status ox_model_plan_text(const ox_model *m, char **text, ox_err *err)
 {
     ox_buf b = {0};
+    if (m->ort)
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "ONNX Runtime runs the graph as one call: there is no plan");
     if (!m->plan)
         return OX_FAIL(err, OX_UNSUPPORTED,
                        "the graph runs operator by operator: there is no plan");
@@ -17,6 +20,15 @@ ox_status ox_model_plan_text(const ox_model *m, char **text, ox_err *err)
 ox_status ox_model_cost_of(const ox_model *m, ox_model_cost *out, ox_err *err)
 {
     *out = (ox_model_cost){0};
+    if (m->ort) {
+        const ox_ort_cost c = ox_ort_decoder_cost(m->ort);
+        if (c.weight_bytes <= 0)
+            return OX_FAIL(err, OX_UNSUPPORTED, "the graph's weights are not known: no cost");
+        out->ops = out->ops_with_logits = c.ops; /* the graph makes the logits of every row */
+        out->weight_bytes = c.weight_bytes;
+        out->kv_bytes_per_position = (double)ox_model_kv_bytes_per_token(m);
+        return OX_OK;
+    }
     if (!m->plan)
         return OX_FAIL(err, OX_UNSUPPORTED,
                        "the graph runs operator by operator: its cost is unknown");

@@ -38,6 +38,8 @@ static ox_status check_options(const ox_model_options *o, ox_err *err)
                        o->backend);
     if (!is_ort(o) && o->n_ort_options)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "--ort-option needs --backend ort");
+    if (!is_ort(o) && o->profile)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--profile needs --backend ort");
     if (!is_ort(o) && o->device && strcmp(o->device, "auto") && strcmp(o->device, "cpu") &&
         !ox_device_parse(o->device, &index))
         return OX_FAIL(err, OX_NO_DEVICE, "--device %s is not known; expected auto, cpu or cuda:N",

@@ -174,6 +174,11 @@ uint64_t ox_ort_decoder_weight_bytes(const ox_ort_decoder *d)
     return d->weight_bytes;
 }
 
+ox_ort_cost ox_ort_decoder_cost(const ox_ort_decoder *d)
+{
+    return d->cost;
+}
+
 uint64_t ox_ort_decoder_kv_bytes(const ox_ort_decoder *d)
 {
     uint64_t total = 0;

@@ -184,16 +184,60 @@ static bool has_subgraphs(const ox_onnx_graph *g)
     return false;
 }
 
+static bool is_gather(ox_str op_type)
+{
+    return ox_str_starts(op_type, OX_STR("Gather"));
+}
+
+/* True when a node reads all of it, not some rows. */
+static bool is_read_whole(const ox_onnx_graph *g, ox_str name)
+{
+    for (size_t i = 0; i < g->n_nodes; i++)
+        for (size_t k = 0; k < g->nodes[i].n_inputs && !is_gather(g->nodes[i].op_type); k++)
+            if (ox_str_eq(g->nodes[i].inputs[k], name)) return true;
+    return false;
+}
+
+static int64_t int_attr(const ox_onnx_node *n, const char *name)
+{
+    for (size_t i = 0; i < n->n_attrs; i++)
+        if (ox_str_is(n->attrs[i].name, name)) return n->attrs[i].i;
+    return 0;
+}
+
+/* Multiply-adds of one row through a node that multiplies with a constant matrix, doubled. */
+static double ops_of(const ox_onnx_graph *g, const ox_onnx_node *n)
+{
+    size_t count = 0;
+    if (ox_str_is(n->op_type, "MatMulNBits"))
+        return 2.0 * (double)int_attr(n, "K") * (double)int_attr(n, "N");
+    if (!ox_str_is(n->op_type, "MatMul") && !ox_str_is(n->op_type, "Gemm")) return 0;
+    for (size_t i = 0; i < g->n_initializers && n->n_inputs > 1; i++)
+        if (ox_str_eq(g->initializers[i].name, n->inputs[1]) &&
+            ox_tensor_count(&g->initializers[i].t, &count))
+            return 2.0 * (double)count;
+    return 0;
+}
+
+static void add_costs(ox_ort_decoder *d, const ox_onnx_graph *g)
+{
+    for (size_t i = 0; i < g->n_initializers; i++) {
+        size_t bytes;
+        if (!ox_tensor_bytes(&g->initializers[i].t, &bytes)) continue;
+        d->weight_bytes += bytes;
+        if (is_read_whole(g, g->initializers[i].name)) d->cost.weight_bytes += (double)bytes;
+    }
+    for (size_t i = 0; i < g->n_nodes; i++)
+        d->cost.ops += ops_of(g, &g->nodes[i]);
+}
+
 void ox_ort_look_into_file(ox_ort_decoder *d, const char *onnx)
 {
     ox_onnx *f = NULL;
     if (ox_onnx_open(&f, onnx, NULL)) return; /* ONNX Runtime read it: nothing is shared then */
     const ox_onnx_graph *g = f->graph;
     const bool simple = !has_subgraphs(g);
-    for (size_t i = 0; i < g->n_initializers; i++) {
-        size_t bytes;
-        if (ox_tensor_bytes(&g->initializers[i].t, &bytes)) d->weight_bytes += bytes;
-    }
+    add_costs(d, g);
     for (size_t i = 0; simple && i < d->caches.n; i++) {
         cache_port *c = &d->caches.p[i];
         c->shared = c->axis >= 0 && works_in_place(g, ox_str_of(c->past), ox_str_of(c->present));

@@ -52,7 +52,8 @@ struct ox_ort_decoder {
     logits_rows rows;
     int64_t vocab;
     size_t most_rows;
-    uint64_t weight_bytes;
+    uint64_t weight_bytes; /* of all initializers; 0 = not known */
+    ox_ort_cost cost;
     bool can_go_back; /* no state that only knows its latest value */
     bool profiled;
 };

@@ -49,9 +49,17 @@ void ox_ort_decoder_close(ox_ort_decoder **d);
 const ox_library *ox_ort_decoder_library(const ox_ort_decoder *d);
 const char *ox_ort_decoder_settings(const ox_ort_decoder *d);  /* JSON */
 uint64_t ox_ort_decoder_weight_bytes(const ox_ort_decoder *d); /* 0 = not known */
-uint64_t ox_ort_decoder_kv_bytes(const ox_ort_decoder *d);     /* per position */
+/* What a token costs; zeros = not known. */
+typedef struct ox_ort_cost {
+    double weight_bytes; /* read by a decode step: all but the rows of embeddings */
+    double ops;          /* of matrix products, logits among them; a multiply-add is two */
+} ox_ort_cost;
+ox_ort_cost ox_ort_decoder_cost(const ox_ort_decoder *d);
+uint64_t ox_ort_decoder_kv_bytes(const ox_ort_decoder *d); /* per position */
 bool ox_ort_decoder_on_cuda(const ox_ort_decoder *d);
 size_t ox_ort_decoder_rows(const ox_ort_decoder *d); /* most ids of one append */
+/* A profile's file as a table of times per operator type and per node. */
+ox_status ox_ort_profile_table(ox_buf *out, const char *path, ox_err *err);
 /* Ends the profile and gives its file's path, the caller's; *path NULL when none was asked for. */
 ox_status ox_ort_decoder_end_profile(ox_ort_decoder *d, char **path, ox_err *err);
 
