@@ -51,17 +51,59 @@ static int32_t made_up_id(const ox_model *m, int64_t i)
     return (int32_t)((i * 7919 + 13) % (ox_model_vocab(m) > 20100 ? 20000 : ox_model_vocab(m)));
 }
 
+enum { FILL = 1024 }; /* the largest chunk of any device */
+
 static ox_status fill(ox_session *s, const ox_model *m, int64_t n, ox_err *err)
 {
-    int32_t ids[256];
+    int32_t ids[FILL];
     for (int64_t at = 0; at < n;) {
-        const int64_t k = n - at < 256 ? n - at : 256;
+        const int64_t k = n - at < FILL ? n - at : FILL;
         for (int64_t i = 0; i < k; i++)
             ids[i] = made_up_id(m, at + i);
         OX_TRY(ox_session_append(s, ids, (size_t)k, 0, NULL, NULL, err));
         at += k;
         if (cli_interrupted()) return OX_FAIL(err, OX_CANCELLED, "interrupted");
     }
+    return OX_OK;
+}
+
+/* Decoding one sequence on a device goes through its own loop, as in oxgen generate: greedy, end of
+ * text ignored. The first WARM_TOKENS do not count. */
+enum { WARM_TOKENS = 8 };
+
+typedef struct token_clock {
+    int64_t n;
+    double first_counted, last;
+} token_clock;
+
+static int on_bench_token(void *user, const char *text, size_t n, int32_t id)
+{
+    token_clock *c = user;
+    (void)text, (void)n;
+    if (id < 0) return 0;
+    c->last = ox_clock_seconds();
+    if (++c->n == WARM_TOKENS) c->first_counted = c->last;
+    return cli_interrupted();
+}
+
+static ox_status time_stream(ox_session *s, const ox_model *m, int64_t n_new, double *speed,
+                             ox_err *err)
+{
+    ox_sampler_options so;
+    ox_generate_options go;
+    token_clock clock = {0};
+    ox_finish why;
+    if (!ox_session_logits(s)) OX_TRY(fill(s, m, 1, err));
+    ox_sampler_options_init(&so);
+    ox_generate_options_init(&go);
+    go.sampler = &so;
+    go.max_new = n_new;
+    go.ignore_eos = 1;
+    go.on_text = on_bench_token;
+    go.user = &clock;
+    OX_TRY(ox_generate(s, &go, &why, err));
+    if (why == OX_FINISH_CANCELLED) return OX_FAIL(err, OX_CANCELLED, "interrupted");
+    *speed = (double)(clock.n - WARM_TOKENS) / (clock.last - clock.first_counted);
     return OX_OK;
 }
 
@@ -73,6 +115,9 @@ static ox_status time_once(const bench *b, const measurement *r, ox_session *con
     int32_t ids[MAX_BATCH];
     for (size_t i = 0; i < n; i++)
         OX_TRY(ox_session_rewind(sessions[i], (size_t)r->depth, err));
+    if (n == 1 && !r->n_prompt && r->n_new > 2 * WARM_TOKENS &&
+        strcmp(ox_model_device(b->m), "cpu"))
+        return time_stream(sessions[0], b->m, r->n_new, speed, err);
     const double start = ox_clock_seconds();
     for (size_t i = 0; i < n && r->n_prompt; i++)
         OX_TRY(fill(sessions[i], b->m, r->n_prompt, err));

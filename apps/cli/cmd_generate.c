@@ -162,6 +162,7 @@ static ox_status answer_once(answer *a, ox_model *m, ox_sampler_options *so, int
     go.n_stops = o->stop.n;
     go.ignore_eos = o->ignore_eos;
     go.on_text = on_text;
+    go.keep_logits = o->has_logprobs;
     go.user = a;
     ox_status st = prompt_ids(m, o, &ids, &n, err);
     if (!st && !n)

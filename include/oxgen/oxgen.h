@@ -36,6 +36,8 @@ typedef struct ox_generate_options {
     int32_t ignore_eos;
     ox_text_fn *on_text;
     void *user;
+    int32_t
+        keep_logits; /* 1: on_text looks at the session's logits (devices then go token by token) */
 } ox_generate_options;
 
 OX_API void ox_generate_options_init(ox_generate_options *o);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { DEFAULT_MAX_NEW = 2048 };
+enum { DEFAULT_MAX_NEW = 2048, DEVICE_TOKENS = 256 };
 
 void ox_generate_options_init(ox_generate_options *o)
 {
@@ -26,14 +26,22 @@ typedef struct generation {
     ox_session *s;
     const ox_generate_options *o;
     ox_sampler *sampler;
+    ox_sampler_options settings; /* the sampler's */
     ox_stream_text *text;
+    size_t n_prompt;
+    bool by_step; /* the device has no loop for this request */
 } generation;
 
 static ox_status open_generation(generation *g, ox_err *err)
 {
-    ox_sampler_options so;
-    ox_model_sampler_options(g->s->model, &so);
-    OX_TRY(ox_sampler_open(&g->sampler, g->o->sampler ? g->o->sampler : &so, err));
+    ox_model_sampler_options(g->s->model, &g->settings);
+    if (g->o->sampler) {
+        const size_t n = g->o->sampler->struct_size;
+        ox_sampler_options_init(&g->settings);
+        memcpy(&g->settings, g->o->sampler, n < sizeof(g->settings) ? n : sizeof(g->settings));
+    }
+    OX_TRY(ox_sampler_open(&g->sampler, &g->settings, err));
+    g->n_prompt = g->s->ids.n;
     for (size_t i = 0; i < g->s->ids.n; i++)
         OX_TRY(ox_sampler_accept(g->sampler, g->s->ids.p[i], 0, err));
     if (g->s->model->tokenizer)
@@ -64,6 +72,80 @@ static ox_status flush(generation *g, ox_err *err)
     return OX_OK;
 }
 
+/* Tokens that the device hands over while it goes on by itself. */
+typedef struct device_run {
+    generation *g;
+    int32_t last; /* shown, not in the cache yet */
+    int64_t n;
+    bool ended; /* *why says how */
+    ox_finish *why;
+    ox_status st;
+    ox_err *err;
+} device_run;
+
+static bool on_token(void *user, int32_t id)
+{
+    device_run *r = user;
+    ox_session *s = r->g->s;
+    s->ids.p[s->ids.n++] = r->last; /* room was made before */
+    s->kv.n_positions++;
+    r->last = -1;
+    if (ox_model_is_eos(s->model, id) && !r->g->o->ignore_eos) {
+        *r->why = OX_FINISH_STOP;
+        r->ended = true;
+        return false;
+    }
+    r->n++;
+    r->last = id;
+    r->st = show(r->g, id, &r->ended, r->why, r->err);
+    if (!r->st) r->st = ox_sampler_accept(r->g->sampler, id, 1, r->err);
+    return !r->st && !r->ended;
+}
+
+/* Tokens the device may make without the host: pages and rotary tables must hold. */
+static int64_t device_most(const generation *g, int64_t left)
+{
+    const ox_session *s = g->s;
+    const int64_t at = (int64_t)s->ids.n, limit = s->model->switch_length;
+    int64_t n = left < DEVICE_TOKENS ? left : DEVICE_TOKENS;
+    if (n > s->model->context - at - 1) n = s->model->context - at - 1;
+    if (limit && !s->long_keys && n > limit - at) n = limit - at;
+    return n;
+}
+
+/* Goes on from the shown token `r->last` on the device; r->n 0 and not ended: it cannot. */
+static ox_status device_tokens(device_run *r, int64_t left)
+{
+    generation *g = r->g;
+    ox_session *s = g->s;
+    ox_model *m = s->model;
+    const int64_t n = device_most(g, left);
+    int64_t n_done;
+    if (n < 1 || g->by_step || !m->exec || g->o->keep_logits) return OX_OK;
+    OX_TRY(ox_kv_seq_reserve(&s->kv, s->ids.n + (size_t)n, r->err));
+    if (!ox_vec_reserve(&s->ids, s->ids.n + (size_t)n + 1))
+        return OX_FAIL(r->err, OX_NO_MEMORY, "no memory for the token history");
+    s->ids.p[s->ids.n] = r->last;
+    const ox_decode_request request = {.table = s->kv.table.p,
+                                       .n_pages = s->kv.table.n,
+                                       .position = (int32_t)s->ids.n,
+                                       .last = r->last,
+                                       .total = (int32_t)s->ids.n + 1,
+                                       .n_tokens = n,
+                                       .sampler = &g->settings,
+                                       .history = s->ids.p,
+                                       .n_history = s->ids.n + 1,
+                                       .n_prompt = g->n_prompt,
+                                       .stops = m->source->facts.eos,
+                                       .n_stops =
+                                           g->o->ignore_eos ? 0 : (size_t)m->source->facts.n_eos};
+    const ox_status st = ox_exec_decode(m->exec, &request, m->kv, on_token, r, &n_done, r->err);
+    if (n_done || r->n || r->ended) s->has_logits = false;
+    ox_kv_seq_truncate(&s->kv, s->kv.n_positions);
+    g->by_step = !st && !r->n && !r->ended;
+    return st ? st : r->st;
+}
+
 static ox_status loop(generation *g, ox_finish *why, ox_err *err)
 {
     ox_session *s = g->s;
@@ -83,7 +165,14 @@ static ox_status loop(generation *g, ox_finish *why, ox_err *err)
         OX_TRY(show(g, id, &done, why, err));
         OX_TRY(ox_sampler_accept(g->sampler, id, 1, err));
         if (done) return OX_OK;
-        OX_TRY(ox_session_append(s, &id, 1, 0, NULL, NULL, err));
+        device_run r = {.g = g, .last = id, .why = why, .err = err};
+        do {
+            r.n = 0;
+            OX_TRY(device_tokens(&r, most - i - 1));
+            if (r.ended) return OX_OK;
+            i += r.n;
+        } while (r.n);
+        OX_TRY(ox_session_append(s, &r.last, 1, 0, NULL, NULL, err));
     }
     return OX_OK;
 }
