@@ -54,6 +54,14 @@ all-asan:
 
 PYTHON ?= build/venv/bin/python
 NODE_TESTS ?= build/node-tests
+## test-gpu: everything that needs a GPU: kernel rows under compute-sanitizer, whole models against the CPU (PYTHON has numpy)
+GPU_MODELS ?= build/gpu-models
+test-gpu: all
+	@mkdir -p $(GPU_MODELS)
+	@for s in llama qwen2 qwen3 gemma3 phi3 glm; do test -d $(GPU_MODELS)/$$s || $(BUILD)/tools/synth tiny-$$s -o $(GPU_MODELS)/$$s >/dev/null; done
+	@$(or $(wildcard $(PYTHON)),python3) tests/gpu/test_gpu.py --oxgen $(BUILD)/oxgen --rows $(BUILD)/tests/cuda_rows \
+	  --synth $(BUILD)/tools/synth --models $(GPU_MODELS) --sanitizer
+
 ## node-tests: the ONNX project's operator tests (PYTHON has the onnx package; NODE_TESTS= their folder)
 node-tests: all
 	@test -d $(NODE_TESTS) || $(PYTHON) tools/gen_node_tests.py $(NODE_TESTS)
@@ -100,4 +108,4 @@ clean:
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  %-12s %s\n", $$1, $$2 }'
-.PHONY: all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests install dist bench fuzz figures regress clean help
+.PHONY: test-gpu all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests install dist bench fuzz figures regress clean help

@@ -121,6 +121,29 @@ int cmd_plan(const cli_options *o)
     return code;
 }
 
+/* Rows of the CUDA library, or why there are none. */
+static void put_cuda_rows(ox_buf *b, int json)
+{
+    enum { MOST = 256 };
+    static ox_kernel_report rows[MOST];
+    size_t n = 0;
+    ox_err why = OX_ERR_INIT;
+    const ox_status st = ox_kernel_cuda_rows(rows, MOST, &n, &why);
+    if (json) ox_buf_put_z(b, "],\"cuda_rows\":[");
+    if (!json && st) ox_buf_printf(b, "cuda: none: %s\n", why.msg);
+    if (!json && !st) ox_buf_put_z(b, "cuda\n");
+    for (size_t i = 0; i < n; i++) {
+        const ox_kernel_report *r = &rows[i];
+        if (json)
+            ox_buf_printf(
+                b, "%s{\"family\":\"%s\",\"row\":\"%s\",\"runs\":%s,\"tolerance\":\"%s\"}",
+                i ? "," : "", r->family, r->row, r->runs_here ? "true" : "false", r->tolerance);
+        else
+            ox_buf_printf(b, "    %-10s %-29s %-5s %s\n", r->family, r->row, r->tolerance,
+                          r->runs_here ? "" : "absent on this machine");
+    }
+}
+
 int cmd_kernels(const cli_options *o)
 {
     ox_buf b = {0};
@@ -151,6 +174,7 @@ int cmd_kernels(const cli_options *o)
                           r.tolerance, r.needs ? ox_cpu_tier_name(r.needs) : "nothing",
                           r.runs_here ? "" : "absent on this machine");
     }
+    put_cuda_rows(&b, o->json);
     ox_buf_put_z(&b, o->json ? "]}\n"
                              : "'>' marks the first row this machine can run; rows that look "
                                "at shapes may yield to the next\n");

@@ -24,6 +24,9 @@ typedef struct ox_kernel_report {
 } ox_kernel_report;
 OX_API size_t ox_kernel_count(void);
 OX_API ox_status ox_kernel_at(size_t i, ox_kernel_report *out, ox_err *err);
+/* Rows of the CUDA library, at most max of them; needs = lowest compute capability, 90 = 9.0.
+ * OX_NO_DEVICE says why there are none. */
+OX_API ox_status ox_kernel_cuda_rows(ox_kernel_report *out, size_t max, size_t *n, ox_err *err);
 
 /* The machine. */
 OX_API const char *ox_machine_cpu(void);

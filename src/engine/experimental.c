@@ -114,3 +114,21 @@ ox_status ox_machine_gpus(ox_gpu_report *out, size_t max, size_t *n, ox_err *err
     ox_device_library_close(&library);
     return st;
 }
+
+ox_status ox_kernel_cuda_rows(ox_kernel_report *out, size_t max, size_t *n, ox_err *err)
+{
+    ox_device_library library;
+    ox_device_info info = {0};
+    *n = 0;
+    OX_TRY(ox_device_library_open(&library, err));
+    const bool have = !ox_device_find(&library, 0, &info, NULL);
+    for (const ox_device_row *r = library.plugin->rows; r->family && *n < max; r++)
+        out[(*n)++] = (ox_kernel_report){.family = r->family,
+                                         .row = r->row.name,
+                                         .device = "cuda",
+                                         .needs = r->row.needs,
+                                         .runs_here = have && (int32_t)r->row.needs <= info.sm,
+                                         .tolerance = tolerance_name(r->row.tol)};
+    ox_device_library_close(&library);
+    return OX_OK;
+}
