@@ -20,6 +20,9 @@
 #define OX_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define OX_FALLTHROUGH __attribute__((fallthrough))
 
+/* The compiler moves no load or store across. */
+#define OX_KEEP_ORDER() __asm__ volatile("" ::: "memory")
+
 /* Before a loop whose arrays must become registers. Nothing under sanitizers, which would take
  * minutes to instrument the copies. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

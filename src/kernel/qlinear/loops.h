@@ -14,10 +14,11 @@ enum {
     PER_LINE = 16 / QW, /* registers that a 64-byte line of codes fills */
     CHUNK = 512,        /* k of a panel: 16 KiB of codes */
     CHUNK_BLOCKS = CHUNK / 16,
-    STRIP = 192, /* rows that share an unpacked panel */
-    NEAR = 2048, /* bytes ahead: to the first-level cache, */
-    FAR = 16384, /* and to the second */
-    LAG = 2,     /* rows between a row's last product and its scaling */
+    STRIP = 192,     /* rows that share an unpacked panel */
+    NEAR = 2048,     /* bytes ahead: to the first-level cache, */
+    FAR = 16384,     /* and to the second */
+    SMALL_TILES = 4, /* tiles that are read side by side for few rows */
+    LAG = 2,         /* rows between a row's last product and its scaling */
 };
 
 OX_INLINE void prefetch(const uint8_t *p, size_t n)

@@ -1,5 +1,5 @@
 /* small.h - up to 8 planes of rows: codes are unpacked in registers, each record is read once per
- * group of rows, in one stream with two prefetch distances. */
+ * group of rows, in several streams with two prefetch distances. */
 #ifndef OX_KERNEL_QLINEAR_SMALL_H
 #define OX_KERNEL_QLINEAR_SMALL_H
 #include "kernel/qlinear/loops.h"
@@ -35,119 +35,212 @@ OX_INLINE void small_dots(qi (*dot)[REGS], const uint8_t *rec, const int8_t *x, 
     }
 }
 
-/* Rows [r0, r0+R) times registers [v0, v0+NV) of a tile, into c[r][32]. */
-OX_INLINE void small_rows(const ox_qlinear_args *a, const uint8_t *rec, size_t r0, float *c,
-                          const int R, const int v0, const int NV, const int bits,
-                          const size_t block)
+/* What is fetched lies ahead in each tile's own stream, at its end in that of the tile of the next
+ * group. The fewer streams, the further. */
+typedef struct ahead {
+    size_t far, near;         /* bytes */
+    size_t far_end, near_end; /* records from which on they lie in the next group, */
+    size_t wrap;              /* this much further */
+    size_t record;
+} ahead;
+
+static ahead ahead_of(const ox_qpack *p, int n_tiles)
 {
-    const ox_qpack *p = a->w;
-    const bool minima = p->code.zero == OX_ZERO_MIN;
-    const size_t ld = a->x->ld;
-    const size_t meta = COLS * block * (size_t)bits / 8;
-    const bool f16 = p->code.scale_f16;
-    const size_t floats = COLS * (f16 ? 2 : 4);
-    const int8_t *x = ox_qact_codes(a->x, r0);
-    const uint8_t *scales = (const uint8_t *)ox_qact_scales(a->x, r0);
-    const uint8_t *sums = (const uint8_t *)ox_qact_sums(a->x, r0);
-    qf acc[SMALL_ROWS][REGS];
+    const size_t far = (n_tiles == 4 ? 2048 : n_tiles == 2 ? 8192 : 16384) / p->record + 1;
+    const size_t near = (n_tiles == 1 ? 2048 : 1024) / p->record + 1;
+    return (ahead){.far = far * p->record,
+                   .near = near * p->record,
+                   .far_end = p->blocks > far ? p->blocks - far : 0,
+                   .near_end = p->blocks > near ? p->blocks - near : 0,
+                   .wrap = (size_t)(n_tiles - 1) * p->tile,
+                   .record = p->record};
+}
+
+OX_INLINE void prefetch_ahead(const ahead *h, const uint8_t *rec, size_t b, const size_t codes)
+{
+    const char *f = (const char *)rec + h->far + (b < h->far_end ? 0 : h->wrap);
+    const char *n = (const char *)rec + h->near + (b < h->near_end ? 0 : h->wrap);
     OX_UNROLL(8)
-    for (int r = 0; r < R; r++)
-        OX_UNROLL(4)
-    for (int v = 0; v < NV; v++)
-        acc[r][v] = qf_zero();
-    for (size_t b = 0; b < p->blocks; b++, rec += p->record, x += block, scales += 4, sums += 4) {
-        if (!v0) prefetch(rec, p->record);
-        float sx[SMALL_ROWS], sxq[SMALL_ROWS];
-        int32_t word[SMALL_ROWS];
+    for (size_t i = 0; i < codes; i += 64) {
+        _mm_prefetch(f + i, _MM_HINT_T1);
+        _mm_prefetch(n + i, _MM_HINT_T0);
+    }
+    for (size_t i = codes; i < h->record; i += 64) {
+        _mm_prefetch(f + i, _MM_HINT_T1);
+        _mm_prefetch(n + i, _MM_HINT_T0);
+    }
+}
+
+typedef struct small_x { /* rows of x at one block */
+    const int8_t *codes;
+    float scale[SMALL_ROWS], scaled_sum[SMALL_ROWS];
+    int32_t word[SMALL_ROWS];
+} small_x;
+
+OX_INLINE void small_read_x(small_x *x, const ox_qact *q, size_t r0, size_t b, const int R,
+                            const size_t block)
+{
+    const uint8_t *scales = (const uint8_t *)(ox_qact_scales(q, r0) + b);
+    const uint8_t *sums = (const uint8_t *)(ox_qact_sums(q, r0) + b);
+    x->codes = ox_qact_codes(q, r0) + b * block;
+    OX_UNROLL(8)
+    for (int r = 0; r < R; r++) {
+        int32_t sum;
+        memcpy(&x->scale[r], scales + (size_t)r * q->ld, 4);
+        memcpy(&sum, sums + (size_t)r * q->ld, 4);
+        x->word[r] = -sum;
+        x->scaled_sum[r] = x->scale[r] * (float)sum;
+    }
+}
+
+/* One record times R rows, added to acc. */
+OX_INLINE void small_block(const ox_qpack *p, const uint8_t *rec, const small_x *x, size_t ld,
+                           qf (*acc)[REGS], const int R, const int v0, const int NV, const int bits,
+                           const size_t block)
+{
+    const bool minima = p->code.zero == OX_ZERO_MIN, f16 = p->code.scale_f16;
+    const uint8_t *at = rec + COLS * block * (size_t)bits / 8;
+    const size_t floats = COLS * (f16 ? 2 : 4);
+    qi dot[SMALL_ROWS][REGS], zeros[REGS];
+    OX_UNROLL(4)
+    for (int v = 0; v < NV; v++) {
+        zeros[v] = load_zeros(&p->code, at + floats, v0 + v);
+        OX_UNROLL(8)
+        for (int r = 0; r < R; r++)
+            dot[r][v] = dot_begin(zero_init(x->word[r], zeros[v], ANY_ZERO));
+    }
+    small_dots(dot, rec, x->codes, ld, R, v0, NV, bits, block);
+    OX_UNROLL(4)
+    for (int v = 0; v < NV; v++) {
+        const qf sw = load_floats(at, v0 + v, f16);
         OX_UNROLL(8)
         for (int r = 0; r < R; r++) {
-            int32_t sum;
-            memcpy(&sx[r], scales + (size_t)r * ld, 4);
-            memcpy(&sum, sums + (size_t)r * ld, 4);
-            word[r] = -sum;
-            sxq[r] = sx[r] * (float)sum;
+            const qi d = dot_end(dot[r][v], zero_init(x->word[r], zeros[v], ANY_ZERO), bits);
+            acc[r][v] = qf_fma(qf_of_int(d), qf_mul(sw, qf_set1(x->scale[r])), acc[r][v]);
         }
-        const uint8_t *at = rec + meta;
-        qi dot[SMALL_ROWS][REGS], zeros[REGS];
-        OX_UNROLL(4)
-        for (int v = 0; v < NV; v++) {
-            zeros[v] = load_zeros(&p->code, at + floats, v0 + v);
-            OX_UNROLL(8)
-            for (int r = 0; r < R; r++)
-                dot[r][v] = dot_begin(zero_init(word[r], zeros[v], ANY_ZERO));
-        }
-        small_dots(dot, rec, x, ld, R, v0, NV, bits, block);
-        OX_UNROLL(4)
-        for (int v = 0; v < NV; v++) {
-            const qf sw = load_floats(at, v0 + v, f16);
-            OX_UNROLL(8)
-            for (int r = 0; r < R; r++) {
-                const qi d = dot_end(dot[r][v], zero_init(word[r], zeros[v], ANY_ZERO), bits);
-                acc[r][v] = qf_fma(qf_of_int(d), qf_mul(sw, qf_set1(sx[r])), acc[r][v]);
-            }
-            if (!minima) continue;
-            const qf mw = load_floats(at + floats, v0 + v, f16);
-            OX_UNROLL(8)
-            for (int r = 0; r < R; r++)
-                acc[r][v] = qf_fma(mw, qf_set1(sxq[r]), acc[r][v]);
-        }
+        if (!minima) continue;
+        const qf mw = load_floats(at + floats, v0 + v, f16);
+        OX_UNROLL(8)
+        for (int r = 0; r < R; r++)
+            acc[r][v] = qf_fma(mw, qf_set1(x->scaled_sum[r]), acc[r][v]);
     }
-    OX_UNROLL(8)
+}
+
+/* Rows [r0, r0+R) times registers [v0, v0+NV) of T tiles, into c[tile][r][32]. Tiles take turns
+ * block by block: a core has more reads under way in several streams than in one. */
+OX_INLINE void small_rows(const ox_qlinear_args *a, const uint8_t *tile, size_t r0, float *c,
+                          const int R, const int T, const int v0, const int NV, const int bits,
+                          const size_t block)
+{
+    const ox_qpack copy = *a->w, *const p = &copy; /* nothing to load again in the loop */
+    const ox_qact x_copy = *a->x;
+    const ahead h = ahead_of(p, T);
+    qf acc[SMALL_TILES][SMALL_ROWS][REGS];
+    OX_UNROLL(4)
+    for (int t = 0; t < T; t++)
+        OX_UNROLL(8)
     for (int r = 0; r < R; r++)
         OX_UNROLL(4)
     for (int v = 0; v < NV; v++)
-        qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
+        acc[t][r][v] = qf_zero();
+    for (size_t b = 0; b < p->blocks; b++, tile += p->record) {
+        small_x x;
+        small_read_x(&x, &x_copy, r0, b, R, block);
+        OX_UNROLL(4)
+        for (int t = 0; t < T; t++) {
+            const uint8_t *rec = tile + (size_t)t * p->tile;
+            if (!v0) prefetch_ahead(&h, rec, b, COLS * block * (size_t)bits / 8);
+            OX_KEEP_ORDER(); /* else the compiler mixes tiles and runs out of registers */
+            small_block(p, rec, &x, x_copy.ld, acc[t], R, v0, NV, bits, block);
+        }
+    }
+    OX_UNROLL(4)
+    for (int t = 0; t < T; t++)
+        OX_UNROLL(8)
+    for (int r = 0; r < R; r++)
+        OX_UNROLL(4)
+    for (int v = 0; v < NV; v++)
+        qf_store(c + (t * 8 + r) * COLS + (v0 + v) * QW, acc[t][r][v]);
 }
 
 /* One group of registers after the other: all of a tile for one row, SMALL_REGS for more. */
-#define SMALL_CASE(R, bits, block)                                                                 \
+#define SMALL_CASE(R, T, bits, block)                                                              \
     for (int v0 = 0; v0 < REGS; v0 += R == 1 ? REGS : SMALL_REGS)                                  \
-    small_rows(a, tile, r0, c, R, v0, R == 1 ? REGS : SMALL_REGS, bits, block)
-#define SMALL_FUNCTION(R)                                                                          \
-    static void small_##R(const ox_qlinear_args *a, const uint8_t *tile, size_t r0, float *c)      \
+    small_rows(a, tile, r0, c, R, T, v0, R == 1 ? REGS : SMALL_REGS, bits, block)
+#define SMALL_FUNCTION(R, T)                                                                       \
+    static void small_##R##_##T(const ox_qlinear_args *a, const uint8_t *tile, size_t r0,          \
+                                float *c)                                                          \
     {                                                                                              \
         const ox_code_layout *l = &a->w->code;                                                     \
         if (l->bits == 4 && l->block == 32)                                                        \
-            SMALL_CASE(R, 4, 32);                                                                  \
+            SMALL_CASE(R, T, 4, 32);                                                               \
         else if (l->bits == 4)                                                                     \
-            SMALL_CASE(R, 4, 16);                                                                  \
+            SMALL_CASE(R, T, 4, 16);                                                               \
         else if (l->block == 32)                                                                   \
-            SMALL_CASE(R, 8, 32);                                                                  \
+            SMALL_CASE(R, T, 8, 32);                                                               \
         else                                                                                       \
-            SMALL_CASE(R, 8, 16);                                                                  \
+            SMALL_CASE(R, T, 8, 16);                                                               \
     }
-SMALL_FUNCTION(1)
-SMALL_FUNCTION(2)
-SMALL_FUNCTION(4)
+SMALL_FUNCTION(1, 1)
+SMALL_FUNCTION(2, 1)
+SMALL_FUNCTION(4, 1)
 #if SMALL_HAS_8
-SMALL_FUNCTION(8)
+SMALL_FUNCTION(1, 4)
+SMALL_FUNCTION(1, 2)
+SMALL_FUNCTION(2, 4)
+SMALL_FUNCTION(2, 2)
+SMALL_FUNCTION(4, 2)
+SMALL_FUNCTION(8, 1)
 #endif
 
-/* Rows [r0, r0+n), n <= 8, of a tile: in as few passes as there are functions. */
-static void small_tile(const ox_qlinear_args *a, const uint8_t *tile, size_t r0, size_t n, float *c)
+typedef void small_fn(const ox_qlinear_args *a, const uint8_t *tile, size_t r0, float *c);
+
+/* Rows [r0, r0+R) of n_tiles tiles, as many at once as there are registers for their sums. */
+static void small_pass(const ox_qlinear_args *a, const uint8_t *tile, size_t n_tiles, size_t r0,
+                       size_t n_rows, float *c)
 {
+    static small_fn *const one[4] = {small_1_1, small_2_1, small_4_1};
+    const size_t i = n_rows / 2; /* 1, 2, 4, 8 rows: 0, 1, 2, 4 */
+    size_t t = 0;
 #if SMALL_HAS_8
-    if (n == 8) {
-        small_8(a, tile, r0, c);
-        return;
-    }
+    static small_fn *const two[3] = {small_1_2, small_2_2, small_4_2};
+    static small_fn *const four[2] = {small_1_4, small_2_4};
+    for (; i < 2 && t + 4 <= n_tiles; t += 4)
+        four[i](a, tile + t * a->w->tile, r0, c + t * 8 * COLS);
+    for (; i < 3 && t + 2 <= n_tiles; t += 2)
+        two[i](a, tile + t * a->w->tile, r0, c + t * 8 * COLS);
+    for (; i == 4 && t < n_tiles; t++)
+        small_8_1(a, tile + t * a->w->tile, r0, c + t * 8 * COLS);
 #endif
-    for (; n >= 4; n -= 4, r0 += 4, c += 4 * COLS)
-        small_4(a, tile, r0, c);
-    if (n >= 2) small_2(a, tile, r0, c);
-    if (n % 2) small_1(a, tile, r0 + n - 1, c + (n - 1) * COLS);
+    for (; t < n_tiles; t++)
+        one[i](a, tile + t * a->w->tile, r0, c + t * 8 * COLS);
+}
+
+/* n <= 8 planes of rows of up to SMALL_TILES tiles: in as few passes as there are functions. */
+static void small_tiles(const ox_qlinear_args *a, const uint8_t *tile, size_t n_tiles, size_t n,
+                        float *c)
+{
+    const size_t most = SMALL_HAS_8 ? 8 : 4;
+    for (size_t r0 = 0, rows; r0 < n; r0 += rows) {
+        for (rows = most; rows > n - r0;)
+            rows /= 2;
+        small_pass(a, tile, n_tiles, r0, rows, c + r0 * COLS);
+    }
 }
 
 static void run_small(const ox_qlinear_args *a, size_t begin, size_t end)
 {
-    const size_t per_unit = a->w->pairs ? 2 : 1;
+    const size_t per_unit = a->w->pairs ? 2 : 1, step = SMALL_TILES / per_unit;
     const size_t planes = (size_t)a->x->planes;
-    OX_ALIGNED(64) float c[2][8 * COLS];
-    for (size_t u = begin; u < end; u++) {
-        for (size_t i = 0; i < per_unit; i++)
-            small_tile(a, a->w->data + (u * per_unit + i) * a->w->tile, 0, a->rows * planes, c[i]);
-        for (size_t r = 0; r < a->rows; r++)
-            finish_row(a, u, r, c[0] + r * planes * COLS, c[1] + r * planes * COLS);
+    OX_ALIGNED(64) float c[SMALL_TILES][8 * COLS];
+    for (size_t u = begin, units; u < end; u += units) {
+        units = end - u < step ? end - u : step;
+        small_tiles(a, a->w->data + u * per_unit * a->w->tile, units * per_unit, a->rows * planes,
+                    c[0]);
+        for (size_t i = 0; i < units; i++)
+            for (size_t r = 0; r < a->rows; r++)
+                finish_row(a, u + i, r, c[i * per_unit] + r * planes * COLS,
+                           c[(i + 1) * per_unit - 1] + r * planes * COLS);
     }
 }
 #endif
