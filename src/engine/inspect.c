@@ -104,8 +104,14 @@ static void put_ports(ox_json_writer *w, const ox_source *s)
 static ox_status put_operators(ox_json_writer *w, const ox_graph *g, ox_err *err)
 {
     tallies t = {0};
+    int64_t accuracy = 0;
     for (size_t i = 0; i < g->nodes.n; i++) {
         const ox_node *n = &g->nodes.p[i];
+        const int64_t level = n->dead ? 0
+                              : n->term && n->term->weight
+                                  ? n->term->accuracy_level
+                                  : ox_node_int(n, "accuracy_level", 0);
+        if (level > accuracy) accuracy = level;
         if (!n->dead && !count(&t, n->op_type, 1, 0)) {
             ox_vec_deinit(&t);
             return OX_FAIL(err, OX_NO_MEMORY, "no memory for a report");
@@ -118,6 +124,9 @@ static ox_status put_operators(ox_json_writer *w, const ox_graph *g, ox_err *err
         ox_json_put_i64(w, (int64_t)t.p[i].n);
     }
     ox_json_end_object(w);
+    /* The highest of all products: 4 allows 8-bit activations. */
+    ox_json_put_key(w, "accuracy_level");
+    ox_json_put_i64(w, accuracy);
     ox_vec_deinit(&t);
     return OX_OK;
 }
