@@ -35,6 +35,8 @@ enum {
     G_LOGITS = 1 << 14,
     G_JSON = 1 << 15,
     G_PROFILE = 1 << 16,
+    G_COMPARE = 1 << 17,
+    G_HIDDEN = 1 << 29, /* not in help: one part of oxgen talks to another */
     G_ALL = 1 << 30,
 };
 

@@ -28,7 +28,7 @@ const char *cli_nearest_command(const char *name)
     size_t least = 4;
     for (const cli_command *c = cli_commands; c->name; c++) {
         const size_t d = ox_str_distance(ox_str_of(name), ox_str_of(c->name));
-        if (d < least) {
+        if (d < least && !(c->groups & G_HIDDEN)) {
             least = d;
             best = c->name;
         }

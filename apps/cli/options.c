@@ -169,7 +169,7 @@ void cli_help(const cli_command *c, ox_buf *out)
         ox_buf_put_z(out, "usage: oxgen COMMAND [OPTIONS]\n\nRuns language models that are ONNX "
                           "files, GGUF files or safetensors folders.\n\n");
         for (c = cli_commands; c->name; c++)
-            ox_buf_printf(out, "  %-12s %s\n", c->name, c->summary);
+            if (!(c->groups & G_HIDDEN)) ox_buf_printf(out, "  %-12s %s\n", c->name, c->summary);
         ox_buf_put_z(out,
                      "\nexample: oxgen run model.gguf\n\nhelp COMMAND shows its options; help man "
                      "prints the manual page; help bash and help zsh print shell completion.\n");
@@ -198,6 +198,7 @@ void cli_man(ox_buf *out)
         ox_version());
     ox_buf_put_z(out, ".SH COMMANDS\n");
     for (const cli_command *c = cli_commands; c->name; c++) {
+        if (c->groups & G_HIDDEN) continue;
         ox_buf_printf(out, ".TP\n.B %s ", c->name);
         man_text(out, c->args);
         ox_buf_put_z(out, "\n");
@@ -227,9 +228,10 @@ static void bash_completion(ox_buf *out)
     ox_buf_put_z(out, "_oxgen()\n{\n    local cur=${COMP_WORDS[COMP_CWORD]}\n"
                       "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W \"");
     for (const cli_command *c = cli_commands; c->name; c++)
-        ox_buf_printf(out, "%s ", c->name);
+        if (!(c->groups & G_HIDDEN)) ox_buf_printf(out, "%s ", c->name);
     ox_buf_put_z(out, "\" -- \"$cur\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n");
     for (const cli_command *c = cli_commands; c->name; c++) {
+        if (c->groups & G_HIDDEN) continue;
         ox_buf_printf(out, "    %s) opts=\"", c->name);
         for (size_t i = 0; i < OX_COUNT(rows); i++)
             if (takes(c, &rows[i])) ox_buf_printf(out, "--%s ", rows[i].name);
@@ -246,9 +248,10 @@ static void zsh_completion(ox_buf *out)
     ox_buf_put_z(out,
                  "#compdef oxgen\n_oxgen() {\n  if (( CURRENT == 2 )); then\n    local -a c=(\n");
     for (const cli_command *c = cli_commands; c->name; c++)
-        ox_buf_printf(out, "      '%s:%s'\n", c->name, c->summary);
+        if (!(c->groups & G_HIDDEN)) ox_buf_printf(out, "      '%s:%s'\n", c->name, c->summary);
     ox_buf_put_z(out, "    )\n    _describe command c\n    return\n  fi\n  case $words[2] in\n");
     for (const cli_command *c = cli_commands; c->name; c++) {
+        if (c->groups & G_HIDDEN) continue;
         ox_buf_printf(out, "  %s) compadd -- ", c->name);
         for (size_t i = 0; i < OX_COUNT(rows); i++)
             if (takes(c, &rows[i])) ox_buf_printf(out, "--%s ", rows[i].name);

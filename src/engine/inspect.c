@@ -107,10 +107,9 @@ static ox_status put_operators(ox_json_writer *w, const ox_graph *g, ox_err *err
     int64_t accuracy = 0;
     for (size_t i = 0; i < g->nodes.n; i++) {
         const ox_node *n = &g->nodes.p[i];
-        const int64_t level = n->dead ? 0
-                              : n->term && n->term->weight
-                                  ? n->term->accuracy_level
-                                  : ox_node_int(n, "accuracy_level", 0);
+        const int64_t level = n->dead                      ? 0
+                              : n->term && n->term->weight ? n->term->accuracy_level
+                                                           : ox_node_int(n, "accuracy_level", 0);
         if (level > accuracy) accuracy = level;
         if (!n->dead && !count(&t, n->op_type, 1, 0)) {
             ox_vec_deinit(&t);

@@ -287,8 +287,7 @@ static ox_status on_logits(void *user, size_t step, const float *x, size_t n)
     put_i(&w, "first", b.first);
     put_i(&w, "second", b.second);
     put_f(&w, "margin", at(x, n, b.first) - at(x, n, b.second));
-    if (step < r->forced.n)
-        put_f(&w, "gap", at(x, n, b.first) - at(x, n, r->forced.p[step]));
+    if (step < r->forced.n) put_f(&w, "gap", at(x, n, b.first) - at(x, n, r->forced.p[step]));
     put_f(&w, "largest", fmax(fabs(at(x, n, b.first)), fabs(at(x, n, b.second))));
     put_f(&w, "ask0", at(x, n, r->ask[0]));
     put_f(&w, "ask1", at(x, n, r->ask[1]));
@@ -325,8 +324,8 @@ static ox_status run_session(engine *e, bool want_logits, size_t n_new, timed *t
         if (want_logits)
             OX_TRY_GOTO(on_logits(e, t->n, x, (size_t)ox_model_vocab(e->m)));
         else
-            OX_TRY_GOTO(ox_sampler_pick(sampler, x, (size_t)ox_model_vocab(e->m), r->prompt.n + t->n,
-                                        &id, err));
+            OX_TRY_GOTO(ox_sampler_pick(sampler, x, (size_t)ox_model_vocab(e->m),
+                                        r->prompt.n + t->n, &id, err));
         t->ns[t->n] = (uint64_t)((ox_clock_seconds() - start) * 1e9);
         t->ids[t->n++] = id;
         if (t->n < n_new) OX_TRY_GOTO(ox_sessions_step(&s, &id, 1, err));
@@ -362,7 +361,8 @@ static ox_status run_oga(engine *e, bool want_logits, size_t n_new, timed *t, ox
 static ox_status run_once(engine *e, bool want_logits, size_t n_new, timed *t, ox_err *err)
 {
     if (!e->r->prompt.n) return OX_FAIL(err, OX_BAD_ARGUMENT, "the prompt is empty");
-    return e->m ? run_session(e, want_logits, n_new, t, err) : run_oga(e, want_logits, n_new, t, err);
+    return e->m ? run_session(e, want_logits, n_new, t, err)
+                : run_oga(e, want_logits, n_new, t, err);
 }
 
 static void say_run(engine *e, const timed *t, double first_ms)

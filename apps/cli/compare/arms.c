@@ -61,13 +61,13 @@ ox_status arm_spec_parse(arm_spec *a, const char *text, ox_err *err)
         a->device = colon + 1;
     }
     if (a->threads && (!ox_str_to_i64(ox_str_of(a->threads), &n) || n < 1 || n > 4096))
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "--arms %s: threads must be 1 or more, found '%s'", text,
-                       a->threads);
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--arms %s: threads must be 1 or more, found '%s'",
+                       text, a->threads);
     for (size_t i = 0; i < OX_COUNT(kinds); i++)
         if (!strcmp(kinds[i].name, a->kind))
             return kinds[i].refused ? OX_FAIL(err, OX_UNSUPPORTED, "%s", kinds[i].refused) : OX_OK;
-    return OX_FAIL(err, OX_BAD_ARGUMENT, "--arms: there is no arm '%s'; expected native, ort or oga",
-                   a->kind);
+    return OX_FAIL(err, OX_BAD_ARGUMENT,
+                   "--arms: there is no arm '%s'; expected native, ort or oga", a->kind);
 }
 
 void arm_spec_free(arm_spec *a)

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct cpu_time { /* seconds of all CPUs together */
@@ -32,8 +33,8 @@ static cpu_time now(void)
     double user, nice, system, idle, wait, irq, soft, steal;
     FILE *f = fopen("/proc/stat", "r");
     struct rusage self, children;
-    if (f && fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system, &idle, &wait, &irq,
-                    &soft, &steal) == 8) {
+    if (f && fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system, &idle, &wait,
+                    &irq, &soft, &steal) == 8) {
         const double hz = (double)sysconf(_SC_CLK_TCK);
         t.busy = (user + nice + system + irq + soft) / hz;
         t.steal = steal / hz;
@@ -115,19 +116,21 @@ static double path_bytes(const char *path)
 /* What the graph says about numbers: products, floats of its ports, 8-bit activations allowed. */
 static void read_graph(comparison *c)
 {
-    static const char *const products[] = {"MatMul", "MatMulNBits", "Gemm", "GroupQueryAttention",
-                                           "Attention", "MultiHeadAttention", "linear", "head",
-                                           "attend"};
+    static const char *const products[] = {
+        "MatMul", "MatMulNBits", "Gemm",  "GroupQueryAttention", "Attention", "MultiHeadAttention",
+        "linear", "head",        "attend"};
     char *json = NULL;
     const ox_json *root = NULL;
     ox_err ignored = OX_ERR_INIT;
     if (ox_inspect_json(c->context.model, 0, &json, &ignored)) return;
     if (!ox_json_parse(&root, &c->arena, ox_str_of(json), &ignored)) {
-        const ox_json *ops = ox_json_get(root, "operators"), *ports = ox_json_path(root, "ports.inputs");
+        const ox_json *ops = ox_json_get(root, "operators"),
+                      *ports = ox_json_path(root, "ports.inputs");
         for (size_t i = 0; i < ox_json_n(ops); i++) {
             const ox_json_member *m = ox_json_member_at(ops, i);
             for (size_t k = 0; k < OX_COUNT(products); k++)
-                if (ox_str_is(ox_json_str(&m->key), products[k])) c->n_products += ox_json_i64(&m->value);
+                if (ox_str_is(ox_json_str(&m->key), products[k]))
+                    c->n_products += ox_json_i64(&m->value);
         }
         for (size_t i = 0; i < ox_json_n(ports); i++) {
             const ox_str type = ox_json_str(ox_json_get(ox_json_at(ports, i), "type"));
@@ -147,7 +150,8 @@ void card_begin(comparison *c)
     put_machine(c);
     if (getloadavg(load, 1) == 1) c->machine.load = load[0];
     if (c->machine.load > 0.5 * cores)
-        warn(c, "load average %.1f on %g cores at the start: other programs are running", load[0], cores);
+        warn(c, "load average %.1f on %g cores at the start: other programs are running", load[0],
+             cores);
     if (c->n_threads > (int32_t)cores) warn(c, "%d threads on %g cores", c->n_threads, cores);
     c->model_bytes = path_bytes(c->context.model);
     if (ox_sha256_path(c->hash, c->context.model, &ignored)) c->hash[0] = 0;
@@ -158,7 +162,8 @@ void card_begin(comparison *c)
 void card_end(comparison *c)
 {
     const cpu_time t = now();
-    const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN), wall = (t.wall - at_start.wall) * cores;
+    const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN),
+                 wall = (t.wall - at_start.wall) * cores;
     if (wall <= 0) return;
     c->machine.steal = (t.steal - at_start.steal) / wall;
     c->machine.others = (t.busy - at_start.busy - (t.ours - at_start.ours)) / wall;

@@ -21,8 +21,8 @@ enum { LINE_MOST = 16 << 20, ERRORS_MOST = 8192 };
 extern char **environ;
 
 /* Between fork and exec: async-signal-safe calls only. */
-static void become(const char *exe, char *const *argv, char *const *env, int in, int out, int errors,
-                   pid_t parent)
+static void become(const char *exe, char *const *argv, char *const *env, int in, int out,
+                   int errors, pid_t parent)
 {
     static const char more[] = "1000";
     struct sigaction a = {.sa_handler = SIG_DFL};

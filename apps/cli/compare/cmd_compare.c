@@ -1,7 +1,7 @@
 /* cmd_compare.c - the fairness benchmark: all arms in turns, a process a run, then what they said.
  *
- * Order of the work: cards; a warm-up of every arm; rounds A B C, A B C, ...; parity; reports. Ctrl-C and
- * arms that fail leave what was measured so far, marked as partial. */
+ * Order of the work: cards; a warm-up of every arm; rounds A B C, A B C, ...; parity; reports.
+ * Ctrl-C and arms that fail leave what was measured so far, marked as partial. */
 #include "cli/compare/compare.h"
 
 #include "base/fs.h"
@@ -43,6 +43,29 @@ static ox_status split_arms(comparison *c, ox_err *err)
     return OX_OK;
 }
 
+/* Arms of the same text get a number, so that reports can tell them apart. */
+static ox_status tell_apart(comparison *c, ox_err *err)
+{
+    for (size_t i = 1; i < c->n_arms; i++) {
+        size_t n = 1;
+        char text[32];
+        ox_buf name = {0};
+        for (size_t k = 0; k < i; k++)
+            n += !strncmp(c->arms[k].spec.name, c->arms[i].spec.name,
+                          strlen(c->arms[i].spec.name)) &&
+                 (!c->arms[k].spec.name[strlen(c->arms[i].spec.name)] ||
+                  c->arms[k].spec.name[strlen(c->arms[i].spec.name)] == '#');
+        if (n == 1) continue;
+        snprintf(text, sizeof(text), "#%zu", n);
+        ox_buf_put_z(&name, c->arms[i].spec.name);
+        ox_buf_put_z(&name, text);
+        c->arms[i].spec.name = ox_arena_copy(&c->arena, name.p ? name.p : "", name.n);
+        ox_buf_deinit(&name);
+        if (!c->arms[i].spec.name) return OX_FAIL(err, OX_NO_MEMORY, "no memory for arms");
+    }
+    return OX_OK;
+}
+
 /* Ids that do not depend on a tokenizer: speed does not depend on them, parity is as strict. */
 static ox_status make_prompt(comparison *c, int64_t vocab, ox_err *err)
 {
@@ -59,16 +82,16 @@ static ox_status read_prompt(comparison *c, ox_err *err)
     const cli_options *o = c->o;
     ox_buf text = {0};
     int64_t length = PROMPT;
-    if (o->bench_prompt && (!ox_str_to_i64(ox_str_of(o->bench_prompt), &length) || length < 1 ||
-                            length > 1 << 20))
+    if (o->bench_prompt &&
+        (!ox_str_to_i64(ox_str_of(o->bench_prompt), &length) || length < 1 || length > 1 << 20))
         return OX_FAIL(err, OX_BAD_ARGUMENT, "-p expects one length of 1 or more, found '%s'",
                        o->bench_prompt);
     if (o->ids) return cli_parse_ids(&c->prompt, &c->n_prompt, o->ids, err);
     c->n_prompt = (size_t)length;
     if (!o->file) return make_prompt(c, c->text ? ox_model_vocab(c->text) : 0, err);
     if (!c->text)
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "--file needs a tokenizer; %s has none that can be read",
-                       c->context.model);
+        return OX_FAIL(err, OX_BAD_ARGUMENT,
+                       "--file needs a tokenizer; %s has none that can be read", c->context.model);
     ox_status st = ox_file_read(&text, o->file, TEXT_MOST, err);
     if (!st)
         st = ox_model_encode(c->text, text.p ? text.p : "", text.n, OX_TEXT_ADD_SPECIAL, &c->prompt,
@@ -92,7 +115,8 @@ static ox_status read_counts(comparison *c, ox_err *err)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "-r expects %d to %d, found %lld", LEAST_ROUNDS,
                        RUNS_MOST, o->bench_repeat);
     if (o->has_time_limit && !(o->time_limit > 0))
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "--time-limit expects seconds, found %g", o->time_limit);
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--time-limit expects seconds, found %g",
+                       o->time_limit);
     c->context.limit = o->has_time_limit ? o->time_limit : LIMIT_SECONDS;
     c->n_threads = o->has_threads ? (int32_t)o->threads : ox_machine_cpus();
     return OX_OK;
@@ -116,8 +140,8 @@ static ox_status open_text(comparison *c, ox_err *err)
 
 /* ---- measuring ---- */
 
-/* The roof of the moment: how fast the bytes and operations of a token go on this machine right after
- * the run. The work is that of the native arm's plan when it is known, whatever the arm. */
+/* The roof of the moment: how fast the bytes and operations of a token go on this machine right
+ * after the run. The work is that of the native arm's plan when it is known, whatever the arm. */
 static void measure_roof(const comparison *c, arm_run *r)
 {
     const arm_facts *f = NULL;
@@ -138,7 +162,7 @@ static void measure_roof(const comparison *c, arm_run *r)
 static void say_why(arm *a, const char *reason, size_t round)
 {
     if (round)
-        snprintf(a->reason, sizeof(a->reason), "round %zu: %.*s", round, REASON_MOST - 24, reason);
+        snprintf(a->reason, sizeof(a->reason), "round %zu: %.*s", round, REASON_MOST - 40, reason);
     else
         snprintf(a->reason, sizeof(a->reason), "%s", reason);
 }
@@ -193,8 +217,8 @@ static ox_status write_report(const comparison *c, report_fn *fn, const char *pa
     return st;
 }
 
-/* 0 everything ran and agrees; 1 a fault, or an arm that ended half way; 130 interrupted. An arm that
- * cannot run here is a row, not a failure, unless none can. */
+/* 0 everything ran and agrees; 1 a fault, or an arm that ended half way; 130 interrupted. An arm
+ * that cannot run here is a row, not a failure, unless none can. */
 static int verdict_code(const comparison *c)
 {
     size_t complete = 0;
@@ -249,6 +273,7 @@ int cmd_compare(const cli_options *o)
     c.context.arena = &c.arena;
     ox_status st = read_counts(&c, &err);
     if (!st) st = split_arms(&c, &err);
+    if (!st) st = tell_apart(&c, &err);
     if (!st && !ox_path_is_dir(c.context.model) && !ox_path_is_file(c.context.model))
         st = OX_FAIL(&err, OX_NOT_FOUND, "%s: there is no such file or folder", c.context.model);
     if (!st) st = open_text(&c, &err);

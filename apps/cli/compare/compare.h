@@ -1,5 +1,5 @@
-/* compare.h - the inside of `oxgen compare` and `oxgen probe`: arms, the processes they run in, what
- * they say, and the comparison that the reports show.
+/* compare.h - the inside of `oxgen compare` and `oxgen probe`: arms, the processes they run in,
+ * what they say, and the comparison that the reports show.
  *
  * An arm is one way to run a model. Each of its runs is a process of its own (`oxgen arm`, arm.c)
  * that gets one JSON request on standard input and answers with one JSON object a line on standard
@@ -99,10 +99,11 @@ bool arm_time(arm_context *c, arm *a, const arm_request *r, arm_run *run, char r
 /* ---- parity.c ---- */
 
 typedef struct parity_step {
-    int64_t first, second;       /* best and second best id of this arm */
-    double margin;               /* between their logits */
-    double gap;                  /* best minus the token that the timed run took */
-    double difference, relative; /* against the reference: largest, and that over its largest logit */
+    int64_t first, second; /* best and second best id of this arm */
+    double margin;         /* between their logits */
+    double gap;            /* best minus the token that the timed run took */
+    double difference,
+        relative; /* against the reference: largest, and that over its largest logit */
     double ref_margin, asked[2];
     int64_t ref_first;
 } parity_step;

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-enum { CONFIDENCE_PERMILLE = 990 };
+enum { CONFIDENCE_PERMILLE = 999 };
 
 const metric metrics[] = {
 #define OX_METRIC(member, title, unit, more, in_ratio, scale)                                      \
@@ -30,8 +30,8 @@ size_t metric_samples(const metric *m, const arm *a, double out[RUNS_MOST])
     return n;
 }
 
-/* Drawn independently, not in pairs: two arms count as different only when their runs lie well apart.
- * 99 %, because several metrics and pairs are looked at together. */
+/* Drawn independently, not in pairs: two arms count as different only when their runs lie well
+ * apart. 99.9 %, because several metrics and pairs are looked at together. */
 ox_interval metric_ratio(const metric *m, const arm *a, const arm *b)
 {
     double x[RUNS_MOST], y[RUNS_MOST];

@@ -1,6 +1,7 @@
-/* parity.c - do two arms say the same, and if not, is that a near tie or a fault? After the timing every
- * arm is run once more over the tokens in question, forced, and shows its logits. docs/compare.md has
- * the rules; the bound of a class of numerics is parity_bound. */
+/* parity.c - do two arms say the same, and if not, is that a near tie or a fault? After the timing
+ * every arm is run once more over the tokens in question, forced, and shows its logits.
+ * docs/compare.md has the rules; the bound of a class of numerics is parity_bound. */
+#define _GNU_SOURCE
 #include "cli/compare/compare.h"
 
 #include <math.h>
@@ -8,9 +9,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A class rounds what flows through a layer by `unit`, relative: float32 sums of some thousand terms
- * (2^-23 * sqrt(1000)), float16 and bfloat16 (half a unit in the last place), activations of 8 bits a
- * block (root mean square 5e-3, docs/numerics.md). */
+/* A class rounds what flows through a layer by `unit`, relative: float32 sums of some thousand
+ * terms (2^-23 * sqrt(1000)), float16 and bfloat16 (half a unit in the last place), activations of
+ * 8 bits a block (root mean square 5e-3, docs/numerics.md). */
 static const struct {
     const char *name;
     double unit;
@@ -19,7 +20,8 @@ enum { CLASS_EXACT, CLASS_F16, CLASS_BF16, CLASS_INT8 };
 
 /* Fewer steps before the divergence say too little about how far two arms lie apart. */
 enum { STEPS_ENOUGH = 4 };
-static const double ODD_GAP = 1e-4; /* of the largest logit: more is no rounding of a repeated run */
+static const double ODD_GAP =
+    1e-4; /* of the largest logit: more is no rounding of a repeated run */
 
 static size_t class_of(const comparison *c, const arm *a)
 {
@@ -32,8 +34,9 @@ static size_t class_of(const comparison *c, const arm *a)
     return c->bfloat16 ? CLASS_BF16 : c->float16 ? CLASS_F16 : CLASS_EXACT;
 }
 
-/* Independent roundings of equal size add as the root of their number; twice that, since the largest
- * of many logits is looked at, over the largest logit, which is itself some standard deviations. */
+/* Independent roundings of equal size add as the root of their number; twice that, since the
+ * largest of many logits is looked at, over the largest logit, which is itself some standard
+ * deviations. */
 double parity_bound(const comparison *c, const arm *a)
 {
     const double n = c->n_products > 0 ? (double)c->n_products : 256;
@@ -130,7 +133,8 @@ static bool say_odd(comparison *c, parity *p)
         const parity_side *s = &p->side[k];
         if (!(s->odd_gap > 0)) continue;
         say(p, "fault",
-            "%s took a token at step %zu whose logit lies %.3g below its own best: the choice is wrong, "
+            "%s took a token at step %zu whose logit lies %.3g below its own best: the choice is "
+            "wrong, "
             "not the numbers",
             c->arms[k ? p->b : p->a].spec.name, s->odd_step, s->odd_gap);
         return true;
@@ -142,11 +146,11 @@ static bool say_far(comparison *c, parity *p)
 {
     for (int k = 0; k < 2; k++) {
         const parity_side *s = &p->side[k];
-        const double bound =
-            p->has_oracle ? parity_bound(c, &c->arms[k ? p->b : p->a]) : p->bound;
+        const double bound = p->has_oracle ? parity_bound(c, &c->arms[k ? p->b : p->a]) : p->bound;
         if (!(s->relative > bound)) continue;
         say(p, "fault",
-            "logits of %s lie %.2g of the largest logit from %s, more than the %.2g that its numerics "
+            "logits of %s lie %.2g of the largest logit from %s, more than the %.2g that its "
+            "numerics "
             "explain",
             c->arms[k ? p->b : p->a].spec.name, s->relative,
             p->has_oracle ? "the oracle" : c->arms[p->a].spec.name, bound);
@@ -168,8 +172,8 @@ static void judge_against_oracle(comparison *c, parity *p)
     if (best != p->ids[1] && b->difference > apart) apart = b->difference;
     if (margin <= 2 * apart)
         say(p, "near tie",
-            "the oracle's first two lie %.3g apart, twice the largest difference before is %.3g", margin,
-            2 * apart);
+            "the oracle's first two lie %.3g apart, twice the largest difference before is %.3g",
+            margin, 2 * apart);
     else
         say(p, "fault",
             "the oracle's first two lie %.3g apart, more than twice the largest difference before "
@@ -183,8 +187,8 @@ static void judge_each_other(parity *p)
                  mb = p->side[1].last.asked[1] - p->side[1].last.asked[0],
                  margin = ma > mb ? ma : mb, apart = p->side[1].difference;
     if (margin <= 2 * apart)
-        say(p, "near tie", "margins %.3g and %.3g, twice the largest difference before is %.3g", ma, mb,
-            2 * apart);
+        say(p, "near tie", "margins %.3g and %.3g, twice the largest difference before is %.3g", ma,
+            mb, 2 * apart);
     else
         say(p, "fault", "a margin of %.3g, more than twice the largest difference before (%.3g)",
             margin, 2 * apart);
@@ -221,8 +225,9 @@ static bool open_rows(FILE **f, char path[64])
 static bool run_oracle(comparison *c, parity *p, const char *path)
 {
     parity_side ignored = {0};
-    arm oracle = {.spec = {.name = "oracle", .kind = "native", .numerics = "exact", .kv = "f32",
-                           .tier = "ref"}};
+    arm oracle = {
+        .spec = {
+            .name = "oracle", .kind = "native", .numerics = "exact", .kv = "f32", .tier = "ref"}};
     force(c, &oracle, p, 0, path, NULL, &ignored);
     if (!ignored.known) say(p, p->same ? "same" : "not known", "the oracle: %s", ignored.reason);
     return ignored.known;
@@ -282,7 +287,8 @@ static void compare_pair(comparison *c, parity *p)
     decode(c, p);
     for (int k = 0; k < 2; k++)
         if (!steady(k ? b : a, &run, &index)) {
-            say(p, "fault", "%s does not repeat itself: run %zu differs from the first at token %zu",
+            say(p, "fault",
+                "%s does not repeat itself: run %zu differs from the first at token %zu",
                 (k ? b : a)->spec.name, run + 1, index);
             return;
         }

@@ -127,10 +127,10 @@ static void put_ratio(ox_json_writer *w, const comparison *c, const parity *p, c
     ox_json_put_f64(w, i.hi);
     ox_json_end_array(w);
     put_text(w, "verdict",
-             ox_str_of(!ox_interval_known(i)                ? "too few runs"
-                       : !shown                             ? "no difference shown"
+             ox_str_of(!ox_interval_known(i)                 ? "too few runs"
+                       : !shown                              ? "no difference shown"
                        : (i.middle > 1) == m->more_is_better ? "a is better"
-                                                            : "b is better"));
+                                                             : "b is better"));
     ox_json_end_object(w);
 }
 
@@ -174,7 +174,8 @@ static void put_machine(const comparison *c, ox_json_writer *w)
     ox_json_put_key(w, "machine");
     ox_buf text = {0};
     ox_buf_put_str(&text, c->machine.json);
-    ox_buf_printf(&text, ",\"load_average\":%.2f,\"stolen\":%.4f,\"other_programs\":%.4f,\"warnings\":[",
+    ox_buf_printf(&text,
+                  ",\"load_average\":%.2f,\"stolen\":%.4f,\"other_programs\":%.4f,\"warnings\":[",
                   c->machine.load, c->machine.steal, c->machine.others);
     for (size_t i = 0; i < c->machine.n_warnings; i++) {
         if (i) ox_buf_put_c(&text, ',');
@@ -227,7 +228,8 @@ void report_json(const comparison *c, ox_buf *out)
     ox_json_begin_array(&w);
     for (size_t i = 0; i < c->n_pairs; i++)
         for (size_t k = 0; k < n_metrics; k++)
-            if (metrics[k].in_ratio && c->arms[c->pairs[i].a].n_runs && c->arms[c->pairs[i].b].n_runs)
+            if (metrics[k].in_ratio && c->arms[c->pairs[i].a].n_runs &&
+                c->arms[c->pairs[i].b].n_runs)
                 put_ratio(&w, c, &c->pairs[i], &metrics[k]);
     ox_json_end_array(&w);
     ox_json_put_key(&w, "parity");

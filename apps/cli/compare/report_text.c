@@ -9,7 +9,12 @@
 void report_number(ox_buf *out, double v)
 {
     const double size = fabs(v);
-    ox_buf_printf(out, size >= 1000 ? "%.0f" : size >= 100 ? "%.1f" : size >= 1 ? "%.2f" : "%.3g", v);
+    ox_buf_printf(out,
+                  size >= 1000  ? "%.0f"
+                  : size >= 100 ? "%.1f"
+                  : size >= 1   ? "%.2f"
+                                : "%.3g",
+                  v);
 }
 
 static void put_summary(ox_buf *out, const metric *m, const arm *a, bool spread)
@@ -79,8 +84,8 @@ static void put_library(ox_buf *out, const arm *a)
 {
     const arm_facts *f = &a->facts;
     if (f->library_path.n)
-        ox_buf_printf(out, "%.*s %.*s (%.*s)", OX_STR_ARGS(f->backend), OX_STR_ARGS(f->library_version),
-                      OX_STR_ARGS(f->library_path));
+        ox_buf_printf(out, "%.*s %.*s (%.*s)", OX_STR_ARGS(f->backend),
+                      OX_STR_ARGS(f->library_version), OX_STR_ARGS(f->library_path));
     else
         ox_buf_printf(out, "oxgen %.*s (%.*s)", OX_STR_ARGS(f->version), OX_STR_ARGS(f->commit));
 }
@@ -119,19 +124,21 @@ static void table_arm(const comparison *c, const arm *a, ox_buf *out)
 void report_table(const comparison *c, ox_buf *out)
 {
     put_partial(out, c);
-    ox_buf_printf(out,
-                  "%s: prompt of %zu tokens, %zu new, %d threads, %zu rounds in turns; median (least to "
-                  "most, interquartile range)\n\n",
-                  c->context.model, c->n_prompt, c->n_new, c->n_threads, c->n_runs);
+    ox_buf_printf(
+        out,
+        "%s: prompt of %zu tokens, %zu new, %d threads, %zu rounds in turns; median (least to "
+        "most, interquartile range)\n\n",
+        c->context.model, c->n_prompt, c->n_new, c->n_threads, c->n_runs);
     for (size_t i = 0; i < c->n_arms; i++)
         table_arm(c, &c->arms[i], out);
-    ox_buf_put_z(out, "\nratios, with intervals of 99 %\n");
+    ox_buf_put_z(out, "\nratios, with intervals of 99.9 %\n");
     for (size_t i = 0; i < c->n_pairs; i++) {
         const parity *p = &c->pairs[i];
         const arm *a = &c->arms[p->a], *b = &c->arms[p->b];
+        if (!a->n_runs || !b->n_runs) continue;
         ox_buf_printf(out, "  %s / %s\n", a->spec.name, b->spec.name);
         for (size_t k = 0; k < n_metrics; k++) {
-            if (!metrics[k].in_ratio || !a->n_runs || !b->n_runs) continue;
+            if (!metrics[k].in_ratio) continue;
             ox_buf_printf(out, "    %-16s ", metrics[k].title);
             report_ratio_text(out, &metrics[k], a, b);
             ox_buf_put_c(out, '\n');
@@ -140,9 +147,10 @@ void report_table(const comparison *c, ox_buf *out)
         report_parity_text(out, c, p);
         ox_buf_put_c(out, '\n');
     }
-    ox_buf_printf(out, "\nmachine: %s, %d CPUs, load average %.1f, other programs %.0f %%, stolen %.1f %%\n",
-                  ox_machine_cpu(), ox_machine_cpus(), c->machine.load, 100 * c->machine.others,
-                  100 * c->machine.steal);
+    ox_buf_printf(
+        out, "\nmachine: %s, %d CPUs, load average %.1f, other programs %.0f %%, stolen %.1f %%\n",
+        ox_machine_cpu(), ox_machine_cpus(), c->machine.load, 100 * c->machine.others,
+        100 * c->machine.steal);
     for (size_t i = 0; i < c->machine.n_warnings; i++)
         ox_buf_printf(out, "warning: %s\n", c->machine.warnings[i]);
 }
@@ -196,7 +204,7 @@ static void markdown_arms(const comparison *c, ox_buf *out)
 
 static void markdown_pairs(const comparison *c, ox_buf *out)
 {
-    ox_buf_put_z(out, "| ratio (99 % interval) |");
+    ox_buf_put_z(out, "| ratio (99.9 % interval) |");
     for (size_t k = 0; k < n_metrics; k++)
         if (metrics[k].in_ratio) ox_buf_printf(out, " %s |", metrics[k].title);
     ox_buf_put_z(out, " tokens |\n|---|");
@@ -206,6 +214,7 @@ static void markdown_pairs(const comparison *c, ox_buf *out)
     for (size_t i = 0; i < c->n_pairs; i++) {
         const parity *p = &c->pairs[i];
         ox_buf text = {0};
+        if (!c->arms[p->a].n_runs || !c->arms[p->b].n_runs) continue;
         ox_buf_printf(out, "| %s / %s |", c->arms[p->a].spec.name, c->arms[p->b].spec.name);
         for (size_t k = 0; k < n_metrics; k++) {
             if (!metrics[k].in_ratio) continue;
@@ -225,17 +234,19 @@ void report_markdown(const comparison *c, ox_buf *out)
 {
     ox_buf_put_z(out, "## Comparison\n\n");
     put_partial(out, c);
-    ox_buf_printf(out,
-                  "Prompt of %zu tokens, %zu new, greedy, end of text ignored, %d threads, %zu rounds in "
-                  "turns, a process a run; median (least to most, interquartile range).\n\n",
-                  c->n_prompt, c->n_new, c->n_threads, c->n_runs);
+    ox_buf_printf(
+        out,
+        "Prompt of %zu tokens, %zu new, greedy, end of text ignored, %d threads, %zu rounds in "
+        "turns, a process a run; median (least to most, interquartile range).\n\n",
+        c->n_prompt, c->n_new, c->n_threads, c->n_runs);
     markdown_arms(c, out);
     markdown_pairs(c, out);
-    ox_buf_printf(out,
-                  "\nMachine: %s, %d CPUs, oxgen %s (%s); load average %.1f at the start, other programs "
-                  "%.0f %% and the host %.1f %% of the CPU time.\n",
-                  ox_machine_cpu(), ox_machine_cpus(), ox_version(), OXGEN_COMMIT, c->machine.load,
-                  100 * c->machine.others, 100 * c->machine.steal);
+    ox_buf_printf(
+        out,
+        "\nMachine: %s, %d CPUs, oxgen %s (%s); load average %.1f at the start, other programs "
+        "%.0f %% and the host %.1f %% of the CPU time.\n",
+        ox_machine_cpu(), ox_machine_cpus(), ox_version(), OXGEN_COMMIT, c->machine.load,
+        100 * c->machine.others, 100 * c->machine.steal);
     for (size_t i = 0; i < c->machine.n_warnings; i++)
         ox_buf_printf(out, "\n**Warning:** %s.\n", c->machine.warnings[i]);
     for (size_t i = 0; i < c->n_arms; i++) {

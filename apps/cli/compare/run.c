@@ -1,5 +1,5 @@
-/* run.c - one run of an arm from the outside: the request, the events, and in one sentence why it did
- * not finish. */
+/* run.c - one run of an arm from the outside: the request, the events, and in one sentence why it
+ * did not finish. */
 #define _GNU_SOURCE
 #include "cli/compare/compare.h"
 
@@ -101,8 +101,8 @@ static bool start(child *p, const arm_context *c, const arm *a, const arm_reques
         env[n++] = tier;
     }
     if (s->lib) {
-        snprintf(lib, sizeof(lib), "%s=%s", strcmp(s->kind, "oga") ? "OXGEN_ORT_LIB" : "OXGEN_OGA_LIB",
-                 s->lib);
+        snprintf(lib, sizeof(lib), "%s=%s",
+                 strcmp(s->kind, "oga") ? "OXGEN_ORT_LIB" : "OXGEN_OGA_LIB", s->lib);
         env[n++] = lib;
     }
     put_request(&input, c, a, r);
@@ -136,7 +136,8 @@ static bool hear(arm_context *c, ox_buf *line, const char **phase, arm_event_fn 
     }
     const ox_str kind = ox_json_str(ox_json_get(event, "event"));
     if (ox_str_is(kind, "fail")) {
-        snprintf(reason, REASON_MOST, "%.*s", OX_STR_ARGS(ox_json_str(ox_json_get(event, "message"))));
+        snprintf(reason, REASON_MOST, "%.*s",
+                 OX_STR_ARGS(ox_json_str(ox_json_get(event, "message"))));
         return false;
     }
     if (ox_str_is(kind, "hello")) {
@@ -167,7 +168,8 @@ bool arm_execute(arm_context *c, const arm *a, const arm_request *r, arm_event_f
     }
     const double deadline = ox_clock_seconds() + c->limit;
     child_news news;
-    while ((news = child_next(&p, deadline)) == CHILD_LINE && hear(c, &p.line, &phase, fn, user, reason))
+    while ((news = child_next(&p, deadline)) == CHILD_LINE &&
+           hear(c, &p.line, &phase, fn, user, reason))
         continue;
     const bool failed = news == CHILD_LINE;
     child_end(&p, news == CHILD_LATE || news == CHILD_INTERRUPTED, &said);
@@ -197,8 +199,10 @@ static void read_facts(arm_facts *f, const ox_json *e)
     const struct {
         const char *key;
         ox_str *to;
-    } texts[] = {{"backend", &f->backend},           {"device", &f->device},
-                 {"library_path", &f->library_path}, {"library_version", &f->library_version},
+    } texts[] = {{"backend", &f->backend},
+                 {"device", &f->device},
+                 {"library_path", &f->library_path},
+                 {"library_version", &f->library_version},
                  {"providers", &f->providers}};
     for (size_t i = 0; i < OX_COUNT(texts); i++)
         *texts[i].to = ox_json_str(ox_json_get(e, texts[i].key));
