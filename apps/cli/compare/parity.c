@@ -40,7 +40,7 @@ static size_t class_of(const comparison *c, const arm *a)
 double parity_bound(const comparison *c, const arm *a)
 {
     const double n = c->n_products > 0 ? (double)c->n_products : 256;
-    return 2 * classes[class_of(c, a)].unit * sqrt(n);
+    return 4 * classes[class_of(c, a)].unit * sqrt(n);
 }
 
 /* ---- one forced run ---- */

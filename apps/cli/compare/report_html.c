@@ -93,12 +93,13 @@ static void put_plots(const comparison *c, ox_buf *out)
         ox_buf_put_z(out, "</figure>\n");
     }
     for (size_t k = 0; k < 2; k++) {
-        ox_buf_printf(out, "<figure><figcaption>%s of every run</figcaption>\n", metrics[k].title);
+        ox_buf_printf(out, "<figure><figcaption>%s of every run, %s</figcaption>\n",
+                      metrics[k].title, metrics[k].unit);
         svg_scatter(out, c, &metrics[k]);
         ox_buf_put_z(out, "</figure>\n");
     }
-    ox_buf_put_z(out,
-                 "<figure><figcaption>latency of each token, median of the runs</figcaption>\n");
+    ox_buf_put_z(
+        out, "<figure><figcaption>latency of each token, ms, median of the runs</figcaption>\n");
     svg_latency(out, c);
     ox_buf_put_z(
         out, "</figure>\n</div>\n<p class=\"soft\">Bars: median; thin line: least to most; thick "

@@ -12,7 +12,7 @@ enum {
     RIGHT = 8,
     TOP = 10,
     PLOT = 170,
-    BOTTOM = 34,
+    BOTTOM = 24,
     TICKS = 4,
     POINTS_MOST = 400
 };
@@ -89,23 +89,45 @@ static double py(const axes *a, double y)
     return TOP + (1 - (at > 1 ? 1 : at < 0 ? 0 : at)) * PLOT;
 }
 
-static void put_axes(ox_buf *out, const axes *a, const char *x_title, const char *y_title)
+/* Limits that are multiples of a round step. */
+static double round_limits(axes *a)
 {
-    for (int k = 0; k <= TICKS; k++) {
-        const double y = a->y0 + (a->y1 - a->y0) * k / TICKS;
-        ox_buf_printf(
-            out,
-            "<path class=\"g\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">",
-            LEFT, py(a, y), WIDTH - RIGHT, LEFT - 4, py(a, y) + 4);
-        report_number(out, y);
+    const double raw = (a->y1 - a->y0) / TICKS, ten = pow(10, floor(log10(raw))), part = raw / ten;
+    const double step = (part <= 1 ? 1 : part <= 2 ? 2 : part <= 5 ? 5 : 10) * ten;
+    a->y0 = floor(a->y0 / step) * step;
+    a->y1 = ceil(a->y1 / step) * step;
+    return step;
+}
+
+static void put_tick(ox_buf *out, double v)
+{
+    if (v >= 1e6)
+        ox_buf_printf(out, "%.4gM", v / 1e6);
+    else if (v >= 1e4)
+        ox_buf_printf(out, "%.4gk", v / 1e3);
+    else
+        ox_buf_printf(out, "%.4g", v);
+}
+
+static void put_axes(ox_buf *out, axes *a, const char *x_title)
+{
+    const double step = round_limits(a);
+    for (int k = 0; k <= 2 * TICKS && a->y0 + step * k <= a->y1 * (1 + 1e-9); k++) {
+        const double y = a->y0 + step * k;
+        ox_buf_printf(out,
+                      "<path class=\"g\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" "
+                      "text-anchor=\"end\">",
+                      LEFT, py(a, y), WIDTH - RIGHT, LEFT - 5, py(a, y) + 4);
+        put_tick(out, y);
         ox_buf_put_z(out, "</text>\n");
     }
-    ox_buf_printf(out,
-                  "<text x=\"%d\" y=\"%d\">%.0f</text><text x=\"%d\" y=\"%d\" "
-                  "text-anchor=\"end\">%.0f</text>",
-                  LEFT, TOP + PLOT + 14, a->x0, WIDTH - RIGHT, TOP + PLOT + 14, a->x1);
-    ox_buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s, %s</text>\n",
-                  (LEFT + WIDTH - RIGHT) / 2, TOP + PLOT + 28, y_title, x_title);
+    ox_buf_printf(
+        out,
+        "<text x=\"%d\" y=\"%d\">%.0f</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.0f"
+        "</text>",
+        LEFT, TOP + PLOT + 16, a->x0, WIDTH - RIGHT, TOP + PLOT + 16, a->x1);
+    ox_buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
+                  (LEFT + WIDTH - RIGHT) / 2, TOP + PLOT + 16, x_title);
 }
 
 /* ---- every repetition ---- */
@@ -122,9 +144,8 @@ void svg_scatter(ox_buf *out, const comparison *c, const metric *m)
     if (!(a.y1 > 0)) return;
     /* From zero unless all lie close together: then the spread is what is to be seen. */
     a.y0 = a.y0 > 0.7 * a.y1 ? a.y0 - 0.2 * (a.y1 - a.y0) : 0;
-    a.y1 *= 1.02;
     open_svg(out, TOP + PLOT + BOTTOM, m->title);
-    put_axes(out, &a, "round", m->unit);
+    put_axes(out, &a, "round");
     for (size_t i = 0; i < c->n_arms; i++)
         for (size_t k = 0, n = metric_samples(m, &c->arms[i], v); k < n; k++)
             ox_buf_printf(out, "<circle class=\"f%zu\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n",
@@ -152,7 +173,7 @@ void svg_latency(ox_buf *out, const comparison *c)
     }
     if (!(a.y1 > 0)) return;
     open_svg(out, TOP + PLOT + BOTTOM, "latency of each token");
-    put_axes(out, &a, "new token", "ms");
+    put_axes(out, &a, "new token");
     for (size_t i = 0; i < c->n_arms; i++) {
         const size_t n = tokens_of(&c->arms[i]), step = 1 + n / POINTS_MOST;
         if (n < 2) continue;
