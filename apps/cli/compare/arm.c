@@ -26,7 +26,7 @@ typedef struct request {
     ox_arena arena;
     const ox_json *root;
     const char *kind, *mode, *model;
-    ids prompt, forced, suppress;
+    ids prompt, forced;
     size_t n_new;
     const char *ort[ORT_MOST];
     size_t n_ort;
@@ -91,7 +91,6 @@ static ox_status read_request(request *r, ox_err *err)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "a request needs kind, mode and model");
     OX_TRY(read_ids(&r->prompt, r, "prompt", err));
     OX_TRY(read_ids(&r->forced, r, "forced", err));
-    OX_TRY(read_ids(&r->suppress, r, "suppress", err));
     for (size_t i = 0; i < 2; i++) {
         const ox_json *id = ox_json_at(ox_json_get(r->root, "ask"), i);
         if (id) ask[i] = ox_json_i64(id);
@@ -107,7 +106,6 @@ static void free_request(request *r)
 {
     ox_free(r->prompt.p);
     ox_free(r->forced.p);
-    ox_free(r->suppress.p);
     ox_arena_deinit(&r->arena);
 }
 
@@ -220,19 +218,11 @@ typedef struct best {
     int64_t first, second;
 } best;
 
-static bool suppressed(const request *r, size_t id)
-{
-    for (size_t i = 0; i < r->suppress.n; i++)
-        if ((size_t)r->suppress.p[i] == id) return true;
-    return false;
-}
-
-static best two_best(const request *r, const float *x, size_t n)
+static best two_best(const float *x, size_t n)
 {
     best b = {-1, -1};
     for (size_t i = 0; i < n; i++) {
         if (b.second >= 0 && !(x[i] > x[b.second])) continue;
-        if (suppressed(r, i)) continue;
         if (b.first < 0 || x[i] > x[b.first]) {
             b.second = b.first;
             b.first = (int64_t)i;
@@ -269,7 +259,7 @@ static void put_against(ox_json_writer *w, const engine *e, size_t step, const f
         if (!(d <= most)) most = d; /* a NaN stays */
         if (size > largest) largest = size;
     }
-    const best b = two_best(e->r, y, m);
+    const best b = two_best(y, m);
     put_f(w, "difference", most);
     put_f(w, "relative", largest > 0 ? most / largest : (double)NAN);
     put_i(w, "ref_first", b.first);
@@ -280,7 +270,7 @@ static ox_status on_logits(void *user, size_t step, const float *x, size_t n)
 {
     engine *e = user;
     const request *r = e->r;
-    const best b = two_best(r, x, n);
+    const best b = two_best(x, n);
     const float header = (float)n;
     ox_json_writer w = begin(e, "step");
     put_i(&w, "i", (int64_t)step);
@@ -301,6 +291,13 @@ static ox_status on_logits(void *user, size_t step, const float *x, size_t n)
 
 /* ---- running ---- */
 
+/* Its positions count from the beginning of the sequence. */
+static ox_status on_oga_logits(void *user, size_t position, const float *x, size_t n)
+{
+    const engine *e = user;
+    return on_logits(user, position + 1 - e->r->prompt.n, x, n);
+}
+
 /* The same request as ox_oga_run takes, by a session and a sampler of this engine. */
 static ox_status run_session(engine *e, bool want_logits, size_t n_new, timed *t, ox_err *err)
 {
@@ -311,8 +308,6 @@ static ox_status run_session(engine *e, bool want_logits, size_t n_new, timed *t
     ox_status st = OX_OK;
     ox_sampler_options_init(&so);
     so.temperature = 0;
-    so.suppress = r->suppress.p;
-    so.n_suppress = r->suppress.n;
     const double start = ox_clock_seconds();
     OX_TRY_GOTO(ox_sampler_open(&sampler, &so, err));
     OX_TRY_GOTO(ox_session_open(&s, e->m, err));
@@ -349,7 +344,7 @@ static ox_status run_oga(engine *e, bool want_logits, size_t n_new, timed *t, ox
     q.n_new = n_new;
     if (want_logits) {
         q.forced = r->forced.n >= n_new ? r->forced.p : NULL;
-        q.on_logits = on_logits;
+        q.on_logits = on_oga_logits;
         q.user = e;
     }
     t->n = 0;

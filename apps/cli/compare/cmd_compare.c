@@ -122,20 +122,14 @@ static ox_status read_counts(comparison *c, ox_err *err)
     return OX_OK;
 }
 
-/* The tokenizer and the end-of-text ids; a folder without is no failure. */
-static ox_status open_text(comparison *c, ox_err *err)
+/* The tokenizer; a folder without is no failure. */
+static void open_text(comparison *c)
 {
     ox_model_options mo;
     ox_err ignored = OX_ERR_INIT;
     ox_model_options_init(&mo);
     mo.text_only = 1;
-    if (ox_model_open(&c->text, c->context.model, &mo, &ignored)) return OX_OK;
-    const size_t n = ox_model_n_eos(c->text);
-    c->suppress = ox_calloc(n + 1, sizeof(*c->suppress));
-    if (!c->suppress) return OX_FAIL(err, OX_NO_MEMORY, "no memory for ids");
-    for (size_t i = 0; i < n; i++)
-        c->suppress[c->n_suppress++] = ox_model_eos(c->text, i);
-    return OX_OK;
+    if (ox_model_open(&c->text, c->context.model, &mo, &ignored)) c->text = NULL;
 }
 
 /* ---- measuring ---- */
@@ -191,8 +185,6 @@ static void measure(comparison *c)
     const arm_request r = {.mode = "time",
                            .prompt = c->prompt,
                            .n_prompt = c->n_prompt,
-                           .suppress = c->suppress,
-                           .n_suppress = c->n_suppress,
                            .n_new = c->n_new,
                            .ask = {-1, -1}};
     for (size_t round = 0; round <= c->n_runs && !c->context.interrupted; round++) {
@@ -257,7 +249,6 @@ static void close_all(comparison *c)
     ox_free(c->arms);
     ox_free(c->pairs);
     ox_free(c->prompt);
-    ox_free(c->suppress);
     ox_model_close(&c->text);
     ox_arena_deinit(&c->arena);
 }
@@ -276,7 +267,7 @@ int cmd_compare(const cli_options *o)
     if (!st) st = tell_apart(&c, &err);
     if (!st && !ox_path_is_dir(c.context.model) && !ox_path_is_file(c.context.model))
         st = OX_FAIL(&err, OX_NOT_FOUND, "%s: there is no such file or folder", c.context.model);
-    if (!st) st = open_text(&c, &err);
+    if (!st) open_text(&c);
     if (!st) st = read_prompt(&c, &err);
     if (!st) {
         card_begin(&c);

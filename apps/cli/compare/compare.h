@@ -75,8 +75,8 @@ typedef struct arm {
 
 typedef struct arm_request {
     const char *mode; /* "time", "logits", "load" */
-    const int32_t *prompt, *forced, *suppress;
-    size_t n_prompt, n_new, n_forced, n_suppress;
+    const int32_t *prompt, *forced;
+    size_t n_prompt, n_new, n_forced;
     const char *write, *against; /* logits: files */
     int32_t ask[2];              /* logits of these two ids are reported; -1 = none */
 } arm_request;
@@ -140,8 +140,8 @@ typedef struct comparison {
     ox_arena arena;
     arm *arms;
     size_t n_arms, n_runs, n_done; /* n_done: rounds that every arm tried */
-    int32_t *prompt, *suppress;
-    size_t n_prompt, n_new, n_suppress;
+    int32_t *prompt;
+    size_t n_prompt, n_new;
     int32_t n_threads;
     ox_model *text; /* tokenizer only; NULL when the folder has none */
     parity *pairs;

@@ -96,8 +96,6 @@ static void force(comparison *c, const arm *a, const parity *p, int own, const c
     arm_request r = {.mode = "logits",
                      .prompt = c->prompt,
                      .n_prompt = c->n_prompt,
-                     .suppress = c->suppress,
-                     .n_suppress = c->n_suppress,
                      .forced = from->runs[0].ids,
                      .n_forced = p->same ? p->n : p->index + 1,
                      .ask = {p->same ? -1 : p->ids[0], p->same ? -1 : p->ids[1]},

@@ -69,7 +69,6 @@ static void put_request(ox_buf *out, const arm_context *c, const arm *a, const a
     put_number(&w, "n_new", (int64_t)r->n_new);
     put_ids(&w, "prompt", r->prompt, r->n_prompt);
     put_ids(&w, "forced", r->forced, r->n_forced);
-    put_ids(&w, "suppress", r->suppress, r->n_suppress);
     put_ids(&w, "ask", r->ask, 2);
     put_text(&w, "write", r->write);
     put_text(&w, "against", r->against);
