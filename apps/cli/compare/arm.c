@@ -252,16 +252,20 @@ static void put_against(ox_json_writer *w, const engine *e, size_t step, const f
 {
     size_t m = 0;
     const float *y = row_of(e, step, &m);
-    double most = 0, largest = 0;
+    double most = 0, sum = 0, squares = 0, wrong = 0;
     if (!y) return;
-    for (size_t i = 0; i < n && i < m; i++) {
-        const double d = fabs((double)x[i] - (double)y[i]), size = fabs((double)y[i]);
+    if (n < m) m = n;
+    for (size_t i = 0; i < m; i++) {
+        const double d = fabs((double)x[i] - (double)y[i]);
         if (!(d <= most)) most = d; /* a NaN stays */
-        if (size > largest) largest = size;
+        wrong += d * d;
+        sum += (double)y[i];
+        squares += (double)y[i] * (double)y[i];
     }
+    const double spread = squares - sum * sum / (double)m; /* times m */
     const best b = two_best(y, m);
     put_f(w, "difference", most);
-    put_f(w, "relative", largest > 0 ? most / largest : (double)NAN);
+    put_f(w, "relative", spread > 0 ? sqrt(wrong / spread) : (double)NAN);
     put_i(w, "ref_first", b.first);
     put_f(w, "ref_margin", at(y, m, b.first) - at(y, m, b.second));
 }

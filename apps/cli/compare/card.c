@@ -116,9 +116,14 @@ static double path_bytes(const char *path)
 /* What the graph says about numbers: products, floats of its ports, 8-bit activations allowed. */
 static void read_graph(comparison *c)
 {
-    static const char *const products[] = {
-        "MatMul", "MatMulNBits", "Gemm",  "GroupQueryAttention", "Attention", "MultiHeadAttention",
-        "linear", "head",        "attend"};
+    static const struct {
+        const char *name;
+        bool cache;
+    } products[] = {{"MatMul", false},   {"MatMulNBits", false},
+                    {"Gemm", false},     {"linear", false},
+                    {"head", false},     {"GroupQueryAttention", true},
+                    {"Attention", true}, {"MultiHeadAttention", true},
+                    {"attend", true}};
     char *json = NULL;
     const ox_json *root = NULL;
     ox_err ignored = OX_ERR_INIT;
@@ -129,8 +134,8 @@ static void read_graph(comparison *c)
         for (size_t i = 0; i < ox_json_n(ops); i++) {
             const ox_json_member *m = ox_json_member_at(ops, i);
             for (size_t k = 0; k < OX_COUNT(products); k++)
-                if (ox_str_is(ox_json_str(&m->key), products[k]))
-                    c->n_products += ox_json_i64(&m->value);
+                if (ox_str_is(ox_json_str(&m->key), products[k].name))
+                    *(products[k].cache ? &c->n_caches : &c->n_products) += ox_json_i64(&m->value);
         }
         for (size_t i = 0; i < ox_json_n(ports); i++) {
             const ox_str type = ox_json_str(ox_json_get(ox_json_at(ports, i), "type"));

@@ -112,10 +112,11 @@ typedef struct parity_step {
 typedef struct parity_side {
     bool known;
     char reason[REASON_MOST];
-    parity_step last;            /* the step in question */
-    double difference, relative; /* largest over the steps before it; over all of them */
-    size_t odd_step;             /* first step whose token is not the arm's own best */
-    double odd_gap;              /* 0 = none */
+    parity_step last;  /* the step in question */
+    double difference; /* largest over the steps before it */
+    double relative;   /* largest over all of them */
+    size_t odd_step;   /* first step whose token is not the arm's own best */
+    double odd_gap;    /* 0 = none */
 } parity_side;
 
 typedef struct parity {
@@ -125,7 +126,7 @@ typedef struct parity {
     int32_t ids[2];
     char *text[2];
     parity_side side[2];
-    double bound; /* on the relative difference, from both classes */
+    double bound; /* on the relative difference of the two, from their classes */
     bool has_oracle;
     const char *sides_with; /* with an oracle: the arm whose token it takes; "neither" */
     const char *verdict;    /* "same", "near tie", "fault", "not known" */
@@ -154,7 +155,7 @@ typedef struct comparison {
     } machine;
     char hash[65];
     double model_bytes;
-    int64_t n_products; /* matrix products a token passes through */
+    int64_t n_products, n_caches; /* matrix products and attentions a token passes through */
     bool float16, bfloat16, int8_products;
 } comparison;
 

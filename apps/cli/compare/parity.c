@@ -9,14 +9,23 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A class rounds what flows through a layer by `unit`, relative: float32 sums of some thousand
- * terms (2^-23 * sqrt(1000)), float16 and bfloat16 (half a unit in the last place), activations of
- * 8 bits a block (root mean square 5e-3, docs/numerics.md). */
+/* How far a class of numerics rounds, relative and as a root mean square: operands of a matrix
+ * product, and what a key/value cache holds. float32 sums of some thousand terms: 2^-23 *
+ * sqrt(1000). Half precision: 2^-11/sqrt(3), a few roundings between two products; bfloat16 eight
+ * times that. 16- and 8-bit codes of a block of 32: docs/numerics.md. */
 static const struct {
     const char *name;
-    double unit;
-} classes[] = {{"exact", 4e-6}, {"float16", 4.9e-4}, {"bfloat16", 3.9e-3}, {"int8", 5e-3}};
-enum { CLASS_EXACT, CLASS_F16, CLASS_BF16, CLASS_INT8 };
+    double product, cache;
+} classes[] = {
+    {"exact", 4e-6, 4e-6},
+    {"fast", 2e-5, 2.8e-4},
+    {"faster", 5e-3, 2.8e-4},
+    {"float32", 4e-6, 4e-6},
+    {"float16", 8e-4, 2.8e-4},
+    {"bfloat16", 6.4e-3, 2.3e-3},
+    {"8-bit products", 5e-3, 2.8e-4},
+};
+enum { EXACT, FAST, FASTER, FLOAT32, FLOAT16, BFLOAT16, INT8 };
 
 /* Fewer steps before the divergence say too little about how far two arms lie apart. */
 enum { STEPS_ENOUGH = 4 };
@@ -26,21 +35,36 @@ static const double ODD_GAP =
 static size_t class_of(const comparison *c, const arm *a)
 {
     const char *numerics = a->spec.numerics ? a->spec.numerics : c->o->numerics;
-    if (!strcmp(a->spec.kind, "native")) {
-        if (numerics && !strcmp(numerics, "exact")) return CLASS_EXACT;
-        return numerics && !strcmp(numerics, "faster") ? CLASS_INT8 : CLASS_F16;
-    }
-    if (c->int8_products) return CLASS_INT8;
-    return c->bfloat16 ? CLASS_BF16 : c->float16 ? CLASS_F16 : CLASS_EXACT;
+    const char *device = a->spec.device ? a->spec.device : c->o->device;
+    if (strcmp(a->spec.kind, "native"))
+        return c->int8_products ? INT8 : c->bfloat16 ? BFLOAT16 : c->float16 ? FLOAT16 : FLOAT32;
+    if (numerics && !strcmp(numerics, "exact")) return EXACT;
+    if (numerics && !strcmp(numerics, "faster")) return FASTER;
+    return device && !strncmp(device, "cuda", 4) ? FLOAT16 : FAST;
 }
 
-/* Independent roundings of equal size add as the root of their number; twice that, since the
- * largest of many logits is looked at, over the largest logit, which is itself some standard
- * deviations. */
+/* A cache of a type that was asked for, or that a bfloat16 graph declares. */
+static double cache_unit(const comparison *c, const arm *a, double usual)
+{
+    const char *kv = a->spec.kv ? a->spec.kv : c->o->kv;
+    if (!strcmp(a->spec.kind, "native") && kv)
+        return !strcmp(kv, "f32")    ? classes[FLOAT32].cache
+               : !strcmp(kv, "bf16") ? classes[BFLOAT16].cache
+                                     : classes[FLOAT16].cache;
+    return c->bfloat16 && usual < classes[BFLOAT16].cache && usual > classes[EXACT].cache
+               ? classes[BFLOAT16].cache
+               : usual;
+}
+
+/* Independent roundings add as the root of the sum of their squares. Six times that: what follows a
+ * rounding may amplify it, and the worst of many steps is looked at. Measured: docs/compare.md. */
 double parity_bound(const comparison *c, const arm *a)
 {
-    const double n = c->n_products > 0 ? (double)c->n_products : 256;
-    return 4 * classes[class_of(c, a)].unit * sqrt(n);
+    const double products = c->n_products > 0 ? (double)c->n_products : 256,
+                 caches = c->n_caches > 0 ? 2 * (double)c->n_caches : products / 4;
+    const size_t k = class_of(c, a);
+    const double product = classes[k].product, cache = cache_unit(c, a, classes[k].cache);
+    return 6 * sqrt(products * product * product + caches * cache * cache);
 }
 
 /* ---- one forced run ---- */
@@ -147,8 +171,7 @@ static bool say_far(comparison *c, parity *p)
         const double bound = p->has_oracle ? parity_bound(c, &c->arms[k ? p->b : p->a]) : p->bound;
         if (!(s->relative > bound)) continue;
         say(p, "fault",
-            "logits of %s lie %.2g of the largest logit from %s, more than the %.2g that its "
-            "numerics "
+            "logits of %s lie %.2g of their spread from %s, more than the %.2g that numerics "
             "explain",
             c->arms[k ? p->b : p->a].spec.name, s->relative,
             p->has_oracle ? "the oracle" : c->arms[p->a].spec.name, bound);
@@ -202,7 +225,7 @@ static void decide(comparison *c, parity *p)
         }
     if (say_odd(c, p) || say_far(c, p)) return;
     if (p->same)
-        say(p, "same", "%zu tokens, logits at most %.2g of the largest apart", p->n,
+        say(p, "same", "%zu tokens, logits at most %.2g of their spread apart", p->n,
             fmax(p->side[0].relative, p->side[1].relative));
     else if (p->has_oracle)
         judge_against_oracle(c, p);
@@ -237,7 +260,7 @@ static void judge(comparison *c, parity *p)
     FILE *rows = NULL;
     const arm *a = &c->arms[p->a], *b = &c->arms[p->b];
     p->has_oracle = c->o->oracle;
-    p->bound = parity_bound(c, a) + parity_bound(c, b);
+    p->bound = hypot(parity_bound(c, a), parity_bound(c, b));
     if (!open_rows(&rows, path)) {
         say(p, "not known", "no temporary file for logits");
         return;
