@@ -4,7 +4,7 @@
 
 #define OX_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #define OX_COLD __attribute__((cold))
-/* On functions that only make errors, where no macro says so (base/status.h, OX_NOT_OK): the
+/* On functions that only make errors, where no macro says so (base/status.h, OX_MAKES): the
  * analyser, which cannot see that they never return OX_OK, ends the path there. */
 #ifdef __clang_analyzer__
 #define OX_FAILS OX_COLD __attribute__((analyzer_noreturn))

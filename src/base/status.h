@@ -14,19 +14,15 @@ ox_status ox_fail_at(ox_err *err, const char *where, ox_status st, const char *f
 /* Puts "prefix: " in front of a message that is already there; for callers that know the file. */
 void ox_err_prefix(ox_err *err, const char *fmt, ...) OX_PRINTF(2, 3) OX_COLD;
 
-/* Tells the analyser, which sees one file at a time, that what made an error is never OX_OK. */
+/* A call that makes the error st. The analyser, which sees one file at a time, is told that the
+ * result is st; nobody runs its second st. */
 #ifdef __clang_analyzer__
-static inline ox_status ox_not_ok(ox_status st)
-{
-    if (st == OX_OK) __builtin_unreachable();
-    return st;
-}
-#define OX_NOT_OK(call) ox_not_ok(call)
+#define OX_MAKES(st, call) ((call), (st))
 #else
-#define OX_NOT_OK(call) (call)
+#define OX_MAKES(st, call) (call)
 #endif
 
-#define OX_FAIL(err, st, ...) OX_NOT_OK(ox_fail_at((err), __func__, (st), __VA_ARGS__))
+#define OX_FAIL(err, st, ...) OX_MAKES((st), ox_fail_at((err), __func__, (st), __VA_ARGS__))
 #define OX_TRY(call)                                                                               \
     do {                                                                                           \
         const ox_status ox_st_ = (call);                                                           \

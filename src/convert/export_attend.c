@@ -2,6 +2,7 @@
  * matrix when their forms agree), norms of heads, and rotation, which GroupQueryAttention does
  * itself from cached cosines and sines; and the lengths that it needs, out of the mask. */
 #include "convert/export_internal.h"
+#include <assert.h>
 
 #define MASK "/model/attn_mask_reformat/attn_mask_subgraph/"
 
@@ -211,6 +212,7 @@ static ox_status project_packed(ox_emitter *e, const ox_node *n, const branch b[
                    .x = e->names[b[0].start.i],
                    .n_parts = 3};
     for (int i = 0; i < 3; i++) {
+        assert(b[i].linear); /* can_pack */
         m.terms[i] = b[i].linear->term;
         m.pairs[i] = pairs_of(&b[i], unpair);
     }

@@ -3,6 +3,7 @@
 #include "convert/export_internal.h"
 
 #include "tensor/half.h"
+#include <assert.h>
 
 enum { STRIPE = 32 << 20, TILE = 16 };
 
@@ -231,6 +232,7 @@ static ox_status run_columns(const ox_job *j, ox_stream *s, ox_err *err)
 {
     const size_t n = (size_t)ox_job_rows(j), row_bytes = n * item_bytes(j->dtype);
     const int64_t cols = ox_job_cols(j);
+    assert(row_bytes); /* ox_weight_check */
     int64_t most = (int64_t)(2 * STRIPE / row_bytes + 1);
     if (most > cols) most = cols;
     float *tile = ox_alloc(TILE * (size_t)cols * sizeof *tile);

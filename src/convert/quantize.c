@@ -94,7 +94,7 @@ void ox_quantize_row(const float *row, int64_t n, int32_t bits, int32_t block, u
 {
     const float most = (float)((1 << bits) - 1);
     const ox_nbits_sizes sizes = ox_nbits_row_sizes(n, bits, block);
-    uint8_t wide[BLOCK_MAX];
+    uint8_t wide[BLOCK_MAX] = {0};
     if (zeros) memset(zeros, 0, sizes.zero_bytes);
     for (size_t b = 0; b < sizes.blocks; b++) {
         const float *x = row + b * (size_t)block;

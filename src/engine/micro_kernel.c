@@ -5,6 +5,7 @@
 
 #include "tensor/half.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { HEADS = 14, KV_HEADS = 2, HEAD_SIZE = 64 };
@@ -119,6 +120,7 @@ static ox_status block_weight(ox_micro_case *c, ox_weight *w, int32_t bits, int3
 {
     const ox_format format = bits == 4 ? OX_FORMAT_Q4_0 : OX_FORMAT_Q8_0;
     const size_t block = ox_format_block_bytes(format);
+    assert(block);
     const size_t bytes = (size_t)n * (size_t)(k / ox_format_block(format)) * block;
     uint8_t *raw = ox_micro_bytes(c, bytes, err);
     if (!raw) return OX_NO_MEMORY;

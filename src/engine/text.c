@@ -166,6 +166,7 @@ static ox_status render(const ox_model *m, const char *messages_json, const char
     OX_TRY_GOTO(parse(&in.messages, &arena, messages_json, OX_JSON_ARRAY, "messages", err));
     OX_TRY_GOTO(parse(&in.tools, &arena, tools_json, OX_JSON_ARRAY, "tools", err));
     OX_TRY_GOTO(parse(&in.extra, &arena, vars_json, OX_JSON_OBJECT, "variables", err));
+    if (!in.messages) OX_TRY_GOTO(OX_FAIL(err, OX_BAD_ARGUMENT, "there are no messages"));
     const ox_template *t = in.tools && m->tools ? m->tools : m->chat;
     if (t)
         OX_TRY_GOTO(ox_template_render(t, &in, out, spans, err));

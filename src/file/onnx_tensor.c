@@ -336,7 +336,7 @@ static ox_status indices_inside(ox_onnx_reader *r, const ox_onnx_sparse *s)
 {
     const ox_tensor *v = &s->values.t, *ix = &s->indices.t;
     size_t n, total;
-    if (v->rank != 1 || ix->dtype != OX_DTYPE_I64 || ix->rank < 1 || ix->rank > 2 ||
+    if (s->rank < 1 || v->rank != 1 || ix->dtype != OX_DTYPE_I64 || ix->rank < 1 || ix->rank > 2 ||
         ix->dims[0] != v->dims[0] || (ix->rank == 2 && ix->dims[1] != s->rank))
         return OX_FAIL(r->err, OX_BAD_FILE,
                        "a sparse tensor whose values and indices disagree; expected n values and n "

@@ -1,6 +1,7 @@
 /* sort.c - topological order, stable: a sorted graph stays as it is. Depth-first from each node in
  * the present order, producers first; the stack is explicit because files decide its depth. */
 #include "graph/graph.h"
+#include <assert.h>
 
 typedef struct reads {
     int32_t *at; /* producers that node i waits for: list[at[i] .. at[i+1]) */
@@ -59,6 +60,7 @@ static bool visit(walk *w, int32_t root, int32_t *at)
             depth--;
             continue;
         }
+        assert(w->r.list.p);
         const int32_t p = w->r.list.p[w->next[n]++];
         if (w->state[p] == DONE) continue;
         if (w->state[p] == OPEN) {

@@ -31,13 +31,13 @@ static heads bsnh(double *p, size_t n, size_t rows, size_t size, size_t width)
 
 static ox_status heads_of(ox_op_ctx *c, const ox_tensor *t, int64_t n, heads *h)
 {
+    const bool split = t->rank == 4;
     double *p;
-    if (t->rank != 3 && t->rank != 4)
-        return OP_FAIL(c, "heads need 3 or 4 dimensions, not %d", t->rank);
-    if (t->rank == 3 && (n < 1 || t->dims[2] % n))
+    if (t->rank != 3 && !split) return OP_FAIL(c, "heads need 3 or 4 dimensions, not %d", t->rank);
+    if (!split && (n < 1 || t->dims[2] % n))
         return OP_FAIL(c, "%lld channels are no %lld heads", (long long)t->dims[2], (long long)n);
     OX_TRY(ox_op_doubles(c, t, &p));
-    *h = t->rank == 4
+    *h = split
              ? bnsh(p, (size_t)t->dims[1], (size_t)t->dims[2], (size_t)t->dims[3])
              : bsnh(p, (size_t)n, (size_t)t->dims[1], (size_t)(t->dims[2] / n), (size_t)t->dims[2]);
     return OX_OK;

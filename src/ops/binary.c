@@ -3,6 +3,7 @@
  * and folds them into an accumulator; rows give the fold for doubles, int64 and uint64. */
 #include "ops/op_internal.h"
 
+#include <assert.h>
 #include <math.h>
 
 enum { CHUNK = 512 };
@@ -191,6 +192,7 @@ static ox_status zip_run(ox_op_ctx *c, zip *z, const ox_tensor *const *in, size_
     size_t strides[OX_RANK_MAX], index[CHUNK];
     ox_lane x[CHUNK], acc[CHUNK];
     const size_t n = ox_op_size(out);
+    assert(n_in);
     for (size_t first = 0; first < n; first += CHUNK) {
         const size_t m = n - first < CHUNK ? n - first : CHUNK;
         memcpy(start, at, sizeof(at));
@@ -259,6 +261,7 @@ ox_status ox_op_eval_equal(ox_op_ctx *c)
     size_t sa[OX_RANK_MAX], sb[OX_RANK_MAX];
     int32_t rank;
     ox_tensor *out;
+    assert(in[0] && in[1]);
     if (in[0]->dtype != OX_DTYPE_STRING) return ox_op_eval_binary(c);
     if (!ox_op_broadcast(in, 2, &rank, dims))
         return OP_FAIL(c, "the inputs' shapes do not broadcast");

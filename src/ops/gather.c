@@ -52,7 +52,7 @@ ox_status ox_op_eval_gather_elements(ox_op_ctx *c)
 {
     const ox_tensor *x = ox_op_in(c, 0), *ix = ox_op_in(c, 1);
     int64_t at[OX_RANK_MAX] = {0}, *index;
-    size_t strides[OX_RANK_MAX], width;
+    size_t strides[OX_RANK_MAX] = {0}, width;
     int32_t axis;
     char *from, *to;
     ox_tensor *y;
@@ -97,7 +97,7 @@ ox_status ox_op_eval_gather_nd(ox_op_ctx *c)
     const ox_tensor *x = ox_op_in(c, 0), *ix = ox_op_in(c, 1);
     const int64_t b = ox_node_int(c->node, "batch_dims", 0);
     int64_t dims[2 * OX_RANK_MAX], *index;
-    size_t strides[OX_RANK_MAX], width;
+    size_t strides[OX_RANK_MAX] = {0}, width;
     int32_t rank = 0;
     char *from, *to;
     ox_tensor *y;
@@ -202,7 +202,7 @@ ox_status ox_op_eval_scatter_elements(ox_op_ctx *c)
     const ox_tensor *x = ox_op_in(c, 0), *ix = ox_op_in(c, 1), *up = ox_op_in(c, 2);
     const combine k = combine_of(c->node);
     int64_t at[OX_RANK_MAX] = {0}, *index;
-    size_t strides[OX_RANK_MAX], width;
+    size_t strides[OX_RANK_MAX] = {0}, width;
     int32_t axis;
     char *from, *to;
     ox_tensor *y;
@@ -230,7 +230,7 @@ ox_status ox_op_eval_scatter_nd(ox_op_ctx *c)
 {
     const ox_tensor *x = ox_op_in(c, 0), *ix = ox_op_in(c, 1), *up = ox_op_in(c, 2);
     const combine k = combine_of(c->node);
-    size_t strides[OX_RANK_MAX], width;
+    size_t strides[OX_RANK_MAX] = {0}, width;
     int64_t *index;
     char *from, *to;
     ox_tensor *y;

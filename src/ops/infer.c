@@ -66,11 +66,11 @@ static ox_status merge(walk *w, const ox_node *n, ox_value_id id, const ox_op_in
     k->e = ox_arena_take_n(w->arena, (size_t)o->n_elems + 1, sizeof(*k->e));
     if (!k->e) return OX_FAIL(w->err, OX_NO_MEMORY, "no memory to infer shapes");
     memcpy(k->e, o->elems, (size_t)o->n_elems * sizeof(*k->e));
-    bool numbers = w->visit != NULL && (v->dtype == OX_DTYPE_I64 || v->dtype == OX_DTYPE_I32);
+    bool numbers = v->dtype == OX_DTYPE_I64 || v->dtype == OX_DTYPE_I32;
     for (int32_t i = 0; i < k->n; i++)
         numbers &= k->e[i].kind == OX_ELEM_VALUE;
     numbers &= v->rank == 0 ? k->n == 1 : v->rank == 1 && v->dims[0] == k->n;
-    return numbers ? w->visit(w->user, w->g, id, k->e, k->n) : OX_OK;
+    return numbers && w->visit ? w->visit(w->user, w->g, id, k->e, k->n) : OX_OK;
 }
 
 static ox_status infer_graph(walk *w);

@@ -179,7 +179,7 @@ static ox_status split_sizes(ox_op_ctx *c, int64_t dim, const int64_t *given, in
 ox_status ox_op_eval_split(ox_op_ctx *c)
 {
     const ox_tensor *x = ox_op_in(c, 0);
-    int64_t given[OX_OP_LIST], size[OX_OP_LIST], dims[OX_RANK_MAX];
+    int64_t given[OX_OP_LIST], size[OX_OP_LIST] = {0}, dims[OX_RANK_MAX];
     int32_t axis;
     size_t width, done = 0;
     char *from, *to;

@@ -12,9 +12,9 @@
 ox_status ox_op_fail_at(const ox_node *n, ox_err *err, const char *where, ox_status st,
                         const char *fmt, ...) OX_PRINTF(5, 6) OX_COLD;
 #define OP_FAIL_AS(c, st, ...)                                                                     \
-    OX_NOT_OK(ox_op_fail_at((c)->node, (c)->err, __func__, (st), __VA_ARGS__))
+    OX_MAKES((st), ox_op_fail_at((c)->node, (c)->err, __func__, (st), __VA_ARGS__))
 #define OP_FAIL(c, ...) OP_FAIL_AS(c, OX_BAD_FILE, __VA_ARGS__)
-#define OP_NO_MEMORY(c) OX_NOT_OK(ox_op_no_memory(c, __func__))
+#define OP_NO_MEMORY(c) OX_MAKES(OX_NO_MEMORY, ox_op_no_memory(c, __func__))
 ox_status ox_op_no_memory(ox_op_ctx *c, const char *where) OX_COLD;
 /* OX_CANCELLED when the caller wants to stop; long loops ask now and then. */
 ox_status ox_op_cancelled(ox_op_ctx *c);

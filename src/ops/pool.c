@@ -1,6 +1,7 @@
 /* pool.c - MaxPool, AveragePool, LpPool, their global forms, MaxUnpool. */
 #include "ops/window.h"
 
+#include <assert.h>
 #include <math.h>
 
 typedef enum kind { MAX, AVERAGE, LP } kind;
@@ -131,12 +132,14 @@ ox_status ox_op_eval_max_unpool(ox_op_ctx *c)
     int64_t want[OX_OP_LIST], dims[OX_RANK_MAX], natural[OX_RANK_MAX], *index;
     ox_tensor *y;
     ox_window w;
+    const int32_t rank = x->rank;
     int n;
+    assert(rank >= 0 && rank <= OX_RANK_MAX);
     OX_TRY(ox_window_open(c, x, NULL, &w));
     OX_TRY(ox_op_list(c, 2, NULL, want, &n));
-    if (ox_op_size(ix) != ox_op_size(x) || (n >= 0 && n != x->rank))
+    if (ox_op_size(ix) != ox_op_size(x) || (n >= 0 && n != rank))
         return OP_FAIL(c, "indices or output_shape do not fit");
-    for (int32_t i = 0; i < x->rank; i++) {
+    for (int32_t i = 0; i < rank; i++) {
         natural[i] = x->dims[i];
         if (i >= 2)
             natural[i] =
@@ -144,18 +147,18 @@ ox_status ox_op_eval_max_unpool(ox_op_ctx *c)
         dims[i] = n < 0 ? natural[i] : want[i];
         if (dims[i] < 0 || natural[i] < 1) return OP_FAIL(c, "has an impossible output shape");
     }
-    OX_TRY(ox_op_out(c, 0, x->dtype, x->rank, dims, &y));
+    OX_TRY(ox_op_out(c, 0, x->dtype, rank, dims, &y));
     OX_TRY(ox_op_ints(c, ix, &index));
     const size_t width = (size_t)ox_dtype_bits(x->dtype) / 8;
     for (size_t i = 0; i < ox_op_size(x); i++) {
         int64_t at = index[i], p[OX_RANK_MAX];
         size_t o = 0;
         bool inside = at >= 0;
-        for (int32_t k = x->rank - 1; k >= 0; k--) { /* indices count in the natural shape */
+        for (int32_t k = rank - 1; k >= 0; k--) { /* indices count in the natural shape */
             p[k] = at % natural[k];
             at /= natural[k];
         }
-        for (int32_t k = 0; k < x->rank; k++) {
+        for (int32_t k = 0; k < rank; k++) {
             inside &= p[k] >= 0 && p[k] < dims[k];
             o = o * (size_t)dims[k] + (size_t)p[k];
         }

@@ -294,7 +294,7 @@ ox_status ox_op_eval_gather_block_quantized(ox_op_ctx *c)
                          : whole[qa] ? whole[qa]
                                      : 1,
                   blocks = (whole[qa] + size - 1) / size;
-    int64_t sdims[OX_RANK_MAX];
+    int64_t sdims[OX_RANK_MAX] = {0};
     size_t s_count = 1;
     for (int32_t i = 0; i < x->rank; i++) {
         sdims[i] = i == qa ? blocks : whole[i];

@@ -1,5 +1,6 @@
 /* sequence.c - sequences and optionals, and cutting and joining tensors for them. */
 #include "ops/op_internal.h"
+#include <assert.h>
 
 /* x[.., i, ..] along the axis, which goes away unless kept. */
 ox_status ox_op_take(ox_op_ctx *c, const ox_tensor *x, int32_t axis, int64_t i, bool keep,
@@ -245,6 +246,7 @@ ox_status ox_op_eval_sequence_map(ox_op_ctx *c)
         }
         OX_TRY_GOTO(c->run(c, a->g, in, c->n_in, out, c->n_out));
         for (size_t k = 0; k < c->n_out; k++) {
+            assert(made[k] && out[k]);
             made[k]->items[i] = out[k];
             made[k]->dtype = out[k]->dtype;
             out[k] = NULL;

@@ -2,6 +2,7 @@
  * domains, and the gates around them. */
 #include "ops/op_internal.h"
 
+#include <assert.h>
 #include <math.h>
 
 static double sigmoid(double x)
@@ -125,6 +126,7 @@ ox_status ox_op_eval_linear_attention(ox_op_ctx *c)
     ox_tensor *y, *state;
     void *p;
     OX_TRY(linear_open(c, &l));
+    assert(l.hq && l.hv);
     if (!gated) l.decay_width = 0;
     if (gated && !l.decay_width) return OP_FAIL(c, "a gated rule needs a decay");
     const double scale = (double)ox_node_float(c->node, "scale", 0);

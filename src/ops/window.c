@@ -18,7 +18,7 @@ static ox_status list_of(ox_op_ctx *c, const char *name, int want, int64_t other
 
 ox_status ox_window_open(ox_op_ctx *c, const ox_tensor *x, const int64_t *size, ox_window *w)
 {
-    int64_t pads[2 * OX_SPACE_MAX];
+    int64_t pads[2 * OX_SPACE_MAX] = {0};
     *w = (ox_window){.n = x->rank - 2};
     if (w->n < 1 || w->n > OX_SPACE_MAX)
         return OP_FAIL(c, "needs an input [N, C, ...], not %d dimensions", x->rank);

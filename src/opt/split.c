@@ -48,7 +48,7 @@ static bool split_sizes(ox_opt *o, const ox_node *n, int32_t width, int64_t *siz
 
 ox_status ox_opt_split(ox_opt *o, const ox_node *n)
 {
-    int64_t sizes[PARTS_MAX], first = 0;
+    int64_t sizes[PARTS_MAX] = {0}, first = 0;
     ox_saying x, y;
     if (!ox_opt_in_rows(o, n, 0, &x)) return OX_OK;
     if (!is_last_axis(o, n, ox_node_int(n, "axis", 0)) || x.last != x.width)

@@ -52,7 +52,7 @@ static bool length_switch(const ox_opt *o, ox_value_id v, bool *then_is_long, in
                     (ox_node_is(c, "Squeeze") || ox_node_is(c, "Reshape") || ox_node_is(c, "Cast"));
          i++)
         c = ox_opt_producer(o, ox_node_in(c, 0));
-    for (size_t i = 0; i < OX_COUNT(comparisons); i++) {
+    for (size_t i = 0; c && i < OX_COUNT(comparisons); i++) {
         float x;
         if (!ox_node_is(c, comparisons[i].op) || c->n_inputs != 2) continue;
         if (!ox_opt_scalar(o, c->inputs[comparisons[i].number_first ? 0 : 1], &x)) continue;

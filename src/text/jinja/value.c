@@ -4,6 +4,7 @@
  * contain themselves end in a message. Next: repr.c. */
 #include "text/jinja/state.h"
 
+#include <assert.h>
 #include <math.h>
 
 static const char *const kind_names[OX_JKIND_COUNT] = {
@@ -204,6 +205,7 @@ ox_status ox_jcontains(ox_jstate *j, ox_jval item, ox_jval in, bool *out)
     }
     ox_jseq *s;
     OX_TRY(ox_jiterate(j, in, &s));
+    assert(s->p || !s->n);
     for (size_t i = 0; i < s->n && !*out; i++)
         OX_TRY(ox_jequal(j, item, s->p[i], out));
     return OX_OK;
