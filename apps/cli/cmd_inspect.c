@@ -102,7 +102,10 @@ int cmd_inspect(const cli_options *o)
     char *json = NULL;
 
     if (!o->args.n) return cli_usage("a MODEL is missing: oxgen inspect MODEL");
-    ox_status st = ox_inspect_json(o->args.p[0], o->graph, &json, &err);
+    const int ort = o->backend && !strcmp(o->backend, "ort");
+    if (o->backend && !ort && strcmp(o->backend, "native"))
+        return cli_usage("--backend %s is not known; expected native or ort", o->backend);
+    ox_status st = ox_inspect_json_with(o->args.p[0], o->graph, ort, &json, &err);
     if (!st && o->json) ox_buf_put_z(&out, json);
     if (!st && !o->json) st = ox_json_parse(&root, &arena, ox_str_of(json), &err);
     if (!st && !o->json) put_lines(&out, root);

@@ -14,6 +14,9 @@ OX_API ox_status ox_model_plan_text(const ox_model *m, char **text, ox_err *err)
 OX_API ox_status ox_model_bisect_text(ox_model *m, char **text, ox_err *err);
 /* What the files hold: JSON object with files, ports, operators, weights, kv, context, backends. */
 OX_API ox_status ox_inspect_json(const char *path, int32_t with_graph, char **json, ox_err *err);
+/* The same; ask_ort 1: also what ONNX Runtime says, which takes opening the graph with it. */
+OX_API ox_status ox_inspect_json_with(const char *path, int32_t with_graph, int32_t ask_ort,
+                                      char **json, ox_err *err);
 
 /* Kernel rows. */
 typedef struct ox_kernel_report {

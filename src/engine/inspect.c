@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "engine/engine_internal.h"
 #include "ops/op.h"
+#include "oxgen/arm.h"
 
 #include <string.h>
 
@@ -203,7 +204,29 @@ static int64_t kv_bytes(const ox_graph *g)
     return total;
 }
 
-static ox_status put_backends(ox_json_writer *w, ox_source *s, ox_err *err)
+/* What ONNX Runtime says: the graph is opened, and closed again. */
+static ox_status put_ort(ox_json_writer *w, const char *path, ox_err *err)
+{
+    ox_model *m = NULL;
+    ox_err why = OX_ERR_INIT;
+    ox_library library;
+    ox_buf said = {0};
+    ox_model_options o;
+    ox_model_options_init(&o);
+    o.backend = "ort";
+    const ox_status st = ox_model_open(&m, path, &o, &why);
+    if (!st && !ox_model_library(m, &library, err))
+        ox_buf_printf(&said, "runs on ONNX Runtime %s", library.version);
+    else
+        ox_buf_printf(&said, "%s: %s", st == OX_NO_DEVICE ? "missing" : "refused", why.msg);
+    ox_model_close(&m);
+    ox_json_put_key(w, "ort");
+    ox_json_put_str(w, ox_buf_view(&said));
+    ox_buf_deinit(&said);
+    return st == OX_NO_MEMORY ? OX_FAIL(err, st, "%s", why.msg) : OX_OK;
+}
+
+static ox_status put_backends(ox_json_writer *w, ox_source *s, bool ask_ort, ox_err *err)
 {
     ox_opt_report opt = {.is_terms = true};
     ox_err unsupported = OX_ERR_INIT;
@@ -228,12 +251,19 @@ static ox_status put_backends(ox_json_writer *w, ox_source *s, ox_err *err)
     ox_json_begin_object(w);
     ox_json_put_key(w, "native:cpu");
     ox_json_put_str(w, ox_buf_view(&said));
-    ox_json_end_object(w);
     ox_buf_deinit(&said);
-    return OX_OK;
+    const ox_status st = ask_ort ? put_ort(w, s->path, err) : OX_OK;
+    ox_json_end_object(w);
+    return st;
 }
 
 ox_status ox_inspect_json(const char *path, int32_t with_graph, char **json, ox_err *err)
+{
+    return ox_inspect_json_with(path, with_graph, 0, json, err);
+}
+
+ox_status ox_inspect_json_with(const char *path, int32_t with_graph, int32_t ask_ort, char **json,
+                               ox_err *err)
 {
     ox_source *s = NULL;
     ox_buf out = {0}, graph = {0};
@@ -252,7 +282,7 @@ ox_status ox_inspect_json(const char *path, int32_t with_graph, char **json, ox_
     put_ports(&w, s);
     st = put_operators(&w, s->graph, err);
     if (!st) st = put_weights(&w, s->graph, err);
-    if (!st) st = put_backends(&w, s, err);
+    if (!st) st = put_backends(&w, s, ask_ort != 0, err);
     ox_json_put_key(&w, "warnings");
     ox_json_begin_array(&w);
     for (size_t i = 0; i < s->warnings.n; i++)

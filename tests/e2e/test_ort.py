@@ -221,6 +221,10 @@ def commands(hf, folders, d):
     oxgen('bench', f32, '--backend', 'ort', '-p', 8, '-n', 4, '-r', 1, f'--profile={d}/table.txt')
     check('--profile=F: the table', 'operator type' in open(d + '/table.txt').read())
     refused('--profile without the backend', oxgen('generate', f32, 'hi', '--profile'), 2, '--backend ort')
+    inspect = json.loads(oxgen('inspect', f32, '--backend', 'ort', '--json').stdout)
+    check('inspect asks ONNX Runtime', inspect['backends']['ort'] == f'runs on ONNX Runtime {ort.__version__}', inspect['backends'])
+    inspect = json.loads(oxgen('inspect', f32, '--backend', 'ort', '--json', env=dict(ENV, PATH='/nonexistent')).stdout)
+    check('inspect says that it is missing', inspect['backends']['ort'].startswith('missing: '), inspect['backends'])
     said = json.loads(oxgen('version', '--json').stdout)
     check('version names both libraries', said['onnxruntime']['version'] == ort.__version__ and 'CPUExecutionProvider' in said['onnxruntime']['providers'] and
           said['onnxruntime_genai']['version'] and os.path.exists(said['onnxruntime_genai']['path']), said)
