@@ -85,11 +85,11 @@ static int open_log(void)
 }
 
 /* How many arguments a usage such as "MODEL [PROMPT] --file F" allows: its words, options with
- * their values left out; alternatives ("|") allow any number. */
+ * their values left out; alternatives ("|") and dots allow any number. */
 static size_t most_args(const char *usage)
 {
     size_t n = 0;
-    if (strchr(usage, '|')) return SIZE_MAX;
+    if (strchr(usage, '|') || strstr(usage, "...")) return SIZE_MAX;
     for (const char *at = usage; *at;) {
         const size_t word = strcspn(at, " ");
         const int is_option = at[0] == '-' || (at[0] == '[' && at[1] == '-');

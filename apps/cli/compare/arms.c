@@ -2,6 +2,7 @@
 #include "cli/compare/compare.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 static const struct {
     const char *name, *refused;
@@ -40,12 +41,12 @@ static ox_status set_key(arm_spec *a, char *piece, ox_err *err)
                    a->name, piece);
 }
 
-ox_status arm_spec_parse(arm_spec *a, const char *text, ox_err *err)
+static ox_status spec_parse(arm_spec *a, ox_str text, ox_err *err)
 {
     int64_t n;
-    *a = (arm_spec){.name = text};
-    a->copy = ox_strdup_n(text, strlen(text));
-    if (!a->copy) return OX_FAIL(err, OX_NO_MEMORY, "no memory for an arm");
+    *a = (arm_spec){.text = ox_strdup_n(text.p, text.n), .copy = ox_strdup_n(text.p, text.n)};
+    a->name = a->text;
+    if (!a->copy || !a->text) return OX_FAIL(err, OX_NO_MEMORY, "no memory for an arm");
     a->kind = a->copy;
     char *next = strchr(a->copy, '@');
     while (next) {
@@ -62,7 +63,7 @@ ox_status arm_spec_parse(arm_spec *a, const char *text, ox_err *err)
     }
     if (a->threads && (!ox_str_to_i64(ox_str_of(a->threads), &n) || n < 1 || n > 4096))
         return OX_FAIL(err, OX_BAD_ARGUMENT, "--arms %s: threads must be 1 or more, found '%s'",
-                       text, a->threads);
+                       a->name, a->threads);
     for (size_t i = 0; i < OX_COUNT(kinds); i++)
         if (!strcmp(kinds[i].name, a->kind))
             return kinds[i].refused ? OX_FAIL(err, OX_UNSUPPORTED, "%s", kinds[i].refused) : OX_OK;
@@ -70,9 +71,38 @@ ox_status arm_spec_parse(arm_spec *a, const char *text, ox_err *err)
                    "--arms: there is no arm '%s'; expected native, ort or oga", a->kind);
 }
 
-void arm_spec_free(arm_spec *a)
+static void spec_free(arm_spec *a)
 {
+    ox_free(a->text);
     ox_free(a->copy);
     ox_vec_deinit(&a->ort);
     *a = (arm_spec){0};
+}
+
+ox_status arm_list_parse(arm **arms, size_t *n, const char *text, ox_err *err)
+{
+    *n = 0;
+    *arms = ox_calloc(ARMS_MOST, sizeof(**arms));
+    if (!*arms) return OX_FAIL(err, OX_NO_MEMORY, "no memory for arms");
+    for (const char *at = text;;) {
+        const size_t len = strcspn(at, ",");
+        ox_err refused = OX_ERR_INIT;
+        if (*n == ARMS_MOST)
+            return OX_FAIL(err, OX_BAD_ARGUMENT, "--arms: at most %d arms", ARMS_MOST);
+        arm *a = &(*arms)[(*n)++];
+        const ox_status st = spec_parse(&a->spec, (ox_str){at, len}, &refused);
+        if (st == OX_UNSUPPORTED)
+            snprintf(a->reason, sizeof(a->reason), "%.*s", REASON_MOST - 1, refused.msg);
+        else if (st)
+            return OX_FAIL(err, st, "%s", refused.msg);
+        if (!at[len]) return OX_OK;
+        at += len + 1;
+    }
+}
+
+void arm_list_free(arm *arms, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        spec_free(&arms[i].spec);
+    ox_free(arms);
 }

@@ -14,26 +14,9 @@ static const double LIMIT_SECONDS = 300, ROOF_SECONDS = 0.05, ROOF_BYTES = 512e6
 
 /* ---- what is asked for ---- */
 
-static ox_status split_arms(comparison *c, ox_err *err)
+static ox_status list_arms(comparison *c, ox_err *err)
 {
-    const char *text = c->o->arms ? c->o->arms : "native,ort,oga";
-    char *copy = ox_arena_copy(&c->arena, text, strlen(text));
-    c->arms = ox_calloc(ARMS_MOST, sizeof(*c->arms));
-    if (!copy || !c->arms) return OX_FAIL(err, OX_NO_MEMORY, "no memory for arms");
-    while (copy) {
-        char *comma = strchr(copy, ',');
-        if (comma) *comma = 0;
-        if (c->n_arms == ARMS_MOST)
-            return OX_FAIL(err, OX_BAD_ARGUMENT, "--arms: at most %d arms", ARMS_MOST);
-        arm *a = &c->arms[c->n_arms++];
-        ox_err refused = OX_ERR_INIT;
-        const ox_status st = arm_spec_parse(&a->spec, copy, &refused);
-        if (st == OX_UNSUPPORTED)
-            snprintf(a->reason, sizeof(a->reason), "%.*s", REASON_MOST - 1, refused.msg);
-        else if (st)
-            return OX_FAIL(err, st, "%s", refused.msg);
-        copy = comma ? comma + 1 : NULL;
-    }
+    OX_TRY(arm_list_parse(&c->arms, &c->n_arms, c->o->arms ? c->o->arms : "native,ort,oga", err));
     const size_t n = c->n_arms * (c->n_arms - 1) / 2;
     c->pairs = ox_calloc(n + 1, sizeof(*c->pairs));
     if (!c->pairs) return OX_FAIL(err, OX_NO_MEMORY, "no memory for pairs");
@@ -241,12 +224,10 @@ static int report(const comparison *c)
 
 static void close_all(comparison *c)
 {
-    for (size_t i = 0; i < c->n_arms; i++)
-        arm_spec_free(&c->arms[i].spec);
+    arm_list_free(c->arms, c->n_arms);
     for (size_t i = 0; i < c->n_pairs; i++)
         for (int k = 0; k < 2; k++)
             ox_release(c->pairs[i].text[k]);
-    ox_free(c->arms);
     ox_free(c->pairs);
     ox_free(c->prompt);
     ox_model_close(&c->text);
@@ -263,7 +244,7 @@ int cmd_compare(const cli_options *o)
     c.context.model = o->args.p[0];
     c.context.arena = &c.arena;
     ox_status st = read_counts(&c, &err);
-    if (!st) st = split_arms(&c, &err);
+    if (!st) st = list_arms(&c, &err);
     if (!st) st = tell_apart(&c, &err);
     if (!st && !ox_path_is_dir(c.context.model) && !ox_path_is_file(c.context.model))
         st = OX_FAIL(&err, OX_NOT_FOUND, "%s: there is no such file or folder", c.context.model);

@@ -17,15 +17,12 @@ enum { ARM_PROTOCOL = 1, ARMS_MOST = 12, RUNS_MOST = 100, REASON_MOST = 640, STE
 /* ---- arms.c: "native:cpu@numerics=exact@threads=1" ---- */
 
 typedef struct arm_spec {
-    char *copy;       /* the text in pieces; the members below point into it */
-    const char *name; /* the text as given */
-    const char *kind; /* a row of arms.def */
+    char *text, *copy; /* as given; in pieces: the members below point into it */
+    const char *name;  /* the text, numbered when there are several */
+    const char *kind;  /* a row of arms.def */
     const char *device, *numerics, *kv, *threads, *exe, *tier, *lib, *model;
     cli_list ort; /* ort=K=V, each "K=V" */
 } arm_spec;
-
-ox_status arm_spec_parse(arm_spec *a, const char *text, ox_err *err);
-void arm_spec_free(arm_spec *a);
 
 /* ---- child.c: one process ---- */
 
@@ -72,6 +69,11 @@ typedef struct arm {
     arm_run runs[RUNS_MOST];
     size_t n_runs;
 } arm;
+
+/* Texts separated by commas. An arm that this build never has gets a reason. *arms is to be freed,
+ * also after a failure. */
+ox_status arm_list_parse(arm **arms, size_t *n, const char *text, ox_err *err);
+void arm_list_free(arm *arms, size_t n);
 
 typedef struct arm_request {
     const char *mode; /* "time", "logits", "load" */
