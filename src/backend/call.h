@@ -25,7 +25,8 @@ typedef struct ox_buffer {
     int32_t quant_planes; /* 1: 8-bit activations, 2: 16-bit in two planes; quantised only */
     bool wanted;          /* rows = the rows whose logits are wanted, not all of the step's */
     bool is_logits;       /* what the step is run for: float32 on every device */
-    int32_t first_call, last_call; /* lifetime: calls while planning, barrier intervals after */
+    bool repeated; /* in steps of one row every worker makes its own copy: no barrier behind it */
+    int32_t first_call, last_call; /* lifetime; -1 = never used */
 } ox_buffer;
 
 typedef struct ox_operand {
@@ -70,6 +71,8 @@ typedef struct ox_call {
     bool pairs;
     bool wanted;                      /* works on the wanted rows */
     bool barrier;                     /* the team meets before this call */
+    bool barrier_one;                 /* the same in steps of one row */
+    bool repeat;                      /* in steps of one row: its output is a repeated buffer */
     const char *phase;                /* name of the phase row that made it */
     const char *rows[OX_CLASS_COUNT]; /* kernel row bound per class, for printing */
     void *bound;                      /* the backend's own */

@@ -228,6 +228,7 @@ static bool is_row_call(const ox_call *c)
     return row[c->kind];
 }
 
+/* In steps of several rows. */
 static void place_barriers(ox_plan *p)
 {
     for (size_t i = 0; i < p->calls.n; i++) {
@@ -271,6 +272,7 @@ ox_status ox_plan_open(ox_plan **out, const ox_graph *terms, ox_backend *backend
     p->vocab = p->logits.width;
     p->buffers.p[p->logits.buffer.i].is_logits = true;
     place_barriers(p);
+    OX_TRY_GOTO(ox_plan_repeat(p, err));
     OX_TRY_GOTO(bind_all(p, err));
     OX_TRY_GOTO(ox_plan_place(p, err));
     *out = p;

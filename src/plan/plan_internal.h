@@ -54,6 +54,9 @@ ox_status ox_plan_linear(ox_plan_builder *b, const int32_t *nodes, int32_t n_nod
 bool ox_plan_same_matrix(const ox_plan_builder *b, const ox_term *a, const ox_term *c);
 ox_call_kind ox_plan_linear_kind(const ox_plan_builder *b, const ox_term *t);
 
+/* repeat.c: which calls every worker does for itself in steps of one row, and the barriers left. */
+ox_status ox_plan_repeat(ox_plan *plan, ox_err *err);
+
 /* offsets.c */
 ox_status ox_plan_place(ox_plan *plan, ox_err *err);
 #endif

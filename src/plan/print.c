@@ -35,8 +35,11 @@ void ox_plan_print(const ox_plan *p, ox_buf *out)
                       p->arena_bytes[k]);
     for (size_t i = 0; i < p->calls.n; i++) {
         const ox_call *c = &p->calls.p[i];
-        ox_buf_printf(out, "%4zu %c %-12s %-16s", i, c->barrier ? '|' : ' ', kind_names[c->kind],
-                      c->phase);
+        ox_buf_printf(out, "%4zu %c %-12s %-16s", i,
+                      c->barrier_one ? '|'
+                      : c->barrier   ? ':'
+                                     : ' ',
+                      kind_names[c->kind], c->phase);
         for (int k = 0; k < OX_CLASS_COUNT; k++)
             if (c->rows[k] && (!k || c->rows[k] != c->rows[k - 1]))
                 ox_buf_printf(out, " %s", c->rows[k]);

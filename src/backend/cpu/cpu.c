@@ -151,14 +151,22 @@ static ox_status cpu_prepare(ox_backend *base, ox_call *calls, size_t n, ox_prep
     return OX_OK;
 }
 
+size_t ox_cpu_buffer_bytes(const ox_buffer *buffer, size_t rows)
+{
+    size_t bytes = rows * (size_t)buffer->width * sizeof(float);
+    if (buffer->quant_block) {
+        const ox_qact q = ox_qact_shape(rows, (size_t)buffer->width, buffer->quant_block,
+                                        buffer->quant_bits, buffer->quant_planes);
+        if (!ox_qact_bytes(&q, &bytes)) return 0;
+    }
+    return (bytes + 63) / 64 * 64;
+}
+
 static size_t cpu_buffer_bytes(const ox_backend *base, const ox_buffer *buffer, size_t rows)
 {
-    size_t bytes = 0;
-    (void)base;
-    if (!buffer->quant_block) return rows * (size_t)buffer->width * sizeof(float);
-    const ox_qact q = ox_qact_shape(rows, (size_t)buffer->width, buffer->quant_block,
-                                    buffer->quant_bits, buffer->quant_planes);
-    return ox_qact_bytes(&q, &bytes) ? bytes : 0;
+    const size_t bytes = ox_cpu_buffer_bytes(buffer, rows);
+    const size_t team = (size_t)ox_team_size(((const ox_cpu_backend *)base)->team);
+    return rows == 1 && buffer->repeated ? bytes * team : bytes;
 }
 
 static void walk(void *user, int i, int n)
@@ -168,6 +176,18 @@ static void walk(void *user, int i, int n)
         const ox_call *c = &r->calls[k];
         if (c->barrier && k) ox_team_barrier(r->b->team);
         table[c->kind].run(r, c, c->bound, i, n);
+    }
+}
+
+/* A step of one row: see plan/repeat.c. */
+static void walk_one(void *user, int i, int n)
+{
+    ox_cpu_run r = *(const ox_cpu_run *)user;
+    r.worker = (size_t)i;
+    for (size_t k = 0; k < r.n_calls; k++) {
+        const ox_call *c = &r.calls[k];
+        if (c->barrier_one) ox_team_barrier(r.b->team);
+        table[c->kind].run(&r, c, c->bound, c->repeat ? 0 : i, c->repeat ? 1 : n);
     }
 }
 
@@ -194,7 +214,7 @@ static void cpu_run(ox_backend *base, const ox_call *calls, size_t n, const ox_b
     if (b->check)
         walk_checked(&run);
     else
-        ox_team_run(b->team, walk, &run);
+        ox_team_run(b->team, step->rows == 1 ? walk_one : walk, &run);
 }
 
 static const char *cpu_complaint(const ox_backend *base)

@@ -38,6 +38,7 @@ typedef struct ox_cpu_run {
     const ox_call *calls;
     size_t n_calls;
     ox_shape_class all, wanted; /* class of the step's rows and of its wanted rows */
+    size_t worker;              /* whose copy of repeated buffers; 0 in steps of several rows */
 } ox_cpu_run;
 
 typedef ox_status ox_cpu_bind_fn(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *bound,
@@ -54,11 +55,20 @@ typedef void ox_cpu_run_fn(const ox_cpu_run *r, const ox_call *c, const ox_cpu_b
 /* Picks a row of a family for each class; args[k] describes class k (may be the same pointer). */
 ox_status ox_cpu_pick(ox_cpu_backend *b, ox_call *c, ox_cpu_bound *bound, const ox_kernel_row *rows,
                       const void *const args[OX_CLASS_COUNT], ox_err *err);
+/* Bytes of a buffer of that many rows; 0 on overflow. Multiples of 64 for a repeated one's row. */
+size_t ox_cpu_buffer_bytes(const ox_buffer *buffer, size_t rows);
+/* Start of this worker's copy of a buffer. */
+static inline char *ox_cpu_data(const ox_cpu_run *r, ox_buffer_id i)
+{
+    const ox_buffer *b = &r->buffers[i.i];
+    char *at = r->arena + r->offsets[i.i];
+    return r->worker && b->repeated ? at + r->worker * ox_cpu_buffer_bytes(b, 1) : at;
+}
 /* First row of the operand and floats between rows. */
 static inline float *ox_cpu_floats(const ox_cpu_run *r, ox_operand o, size_t *ld)
 {
     *ld = (size_t)r->buffers[o.buffer.i].width;
-    return (float *)(void *)(r->arena + r->offsets[o.buffer.i]) + o.first;
+    return (float *)(void *)ox_cpu_data(r, o.buffer) + o.first;
 }
 static inline ox_any_fn *ox_cpu_fn(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound *bound)
 {

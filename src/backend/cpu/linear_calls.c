@@ -49,7 +49,7 @@ void ox_cpu_run_linear_int(const ox_cpu_run *r, const ox_call *c, const ox_cpu_b
     const ox_buffer *in = &r->buffers[c->in[0].buffer.i];
     ox_qact q =
         ox_qact_shape(a.rows, (size_t)in->width, in->quant_block, in->quant_bits, in->quant_planes);
-    q.data = (uint8_t *)r->arena + r->offsets[c->in[0].buffer.i];
+    q.data = (uint8_t *)ox_cpu_data(r, c->in[0].buffer);
     a.x = &q;
     if (begin < end) ((ox_qlinear_fn *)ox_cpu_fn(r, c, bound))(&a, begin, end);
 }

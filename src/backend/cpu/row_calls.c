@@ -107,7 +107,7 @@ void ox_cpu_run_quantize(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bou
     const ox_buffer *out = &r->buffers[c->out.buffer.i];
     ox_qact q = ox_qact_shape(ox_cpu_rows(r, c), (size_t)out->width, out->quant_block,
                               out->quant_bits, out->quant_planes);
-    q.data = (uint8_t *)r->arena + r->offsets[c->out.buffer.i];
+    q.data = (uint8_t *)ox_cpu_data(r, c->out.buffer);
     ox_quantize_args a = {.y = &q};
     a.x = ox_cpu_floats(r, c->in[0], &a.ldx);
     ((ox_quantize_fn *)ox_cpu_fn(r, c, bound))(&a, begin, end);
