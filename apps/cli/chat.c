@@ -86,15 +86,14 @@ static int on_text(void *user, const char *text, size_t n, int32_t id)
 
 static ox_status answer(chat *c, ox_err *err)
 {
-    ox_sampler_options so;
-    ox_logit_bias *bias = NULL;
+    cli_sampling sampling;
     ox_generate_options go;
     int32_t *ids = NULL;
     ox_finish why;
 
     ox_generate_options_init(&go);
-    ox_status st = cli_sampler_options(&so, &bias, c->o, c->model, err);
-    go.sampler = &so;
+    ox_status st = cli_sampling_open(&sampling, c->o, c->model, err);
+    go.sampler = &sampling.o;
     go.max_new = c->o->has_max_new ? c->o->max_new : -1;
     go.stops = c->o->stop.p;
     go.n_stops = c->o->stop.n;
@@ -115,7 +114,7 @@ static ox_status answer(chat *c, ox_err *err)
         cli_note(c->o, "the context of %lld tokens is full; /reset starts a new conversation",
                  (long long)ox_model_context(c->model));
     ox_release(ids);
-    ox_free(bias);
+    cli_sampling_close(&sampling);
     return st;
 }
 

@@ -36,7 +36,8 @@ enum {
     G_JSON = 1 << 15,
     G_PROFILE = 1 << 16,
     G_COMPARE = 1 << 17,
-    G_HIDDEN = 1 << 29, /* not in help: one part of oxgen talks to another */
+    G_SAMPLER = 1 << 18, /* a number whose member is the sampler option of that name */
+    G_HIDDEN = 1 << 29,  /* not in help: one part of oxgen talks to another */
     G_ALL = 1 << 30,
 };
 
@@ -97,6 +98,32 @@ int cli_interrupted(void); /* Ctrl-C was pressed */
 void cli_interrupt_clear(void);
 int cli_stdout(ox_str text); /* writes all; 0, or the exit code of a failed write */
 
+/* sampling.c: options of the sampler, with the lists they point to. */
+typedef struct cli_sampling {
+    ox_sampler_options o;
+    OX_VEC(ox_logit_bias) bias;
+    OX_VEC(ox_token_list) words; /* [0, n_own) are the caller's to release */
+    size_t n_own;
+    OX_VEC(int32_t) breakers;
+} cli_sampling;
+
+ox_status cli_sampling_open(cli_sampling *s, const cli_options *o, const ox_model *m, ox_err *err);
+void cli_sampling_close(cli_sampling *s);
+
+/* answers.c: several answers to one prompt, by beams or by draws. */
+typedef struct cli_answer {
+    OX_VEC(int32_t) ids;
+    ox_buf text;
+    float score; /* of a beam */
+    const char *finish;
+} cli_answer;
+typedef OX_VEC(cli_answer) cli_answers;
+/* Whether the options, or the model's own files, ask for more than one answer or beam. */
+int cli_wants_several(const cli_options *o, const ox_model *m, const ox_sampler_options *so);
+ox_status cli_several(cli_answers *out, ox_session *s, const cli_options *o,
+                      const ox_sampler_options *so, int *code, ox_err *err);
+void cli_answers_free(cli_answers *a);
+
 /* shared.c */
 ox_status cli_model_options(ox_model_options *mo, const cli_options *o, ox_err *err);
 ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path, int text_only,
@@ -106,8 +133,6 @@ char *cli_profile_prefix(const cli_options *o);
 /* Shows the profile that --profile asked for, then closes. Returns code, or the exit code of a
  * failed profile when code is 0. */
 int cli_close_model(ox_model **m, const cli_options *o, int code);
-ox_status cli_sampler_options(ox_sampler_options *so, ox_logit_bias **bias, const cli_options *o,
-                              const ox_model *m, ox_err *err);
 ox_status cli_parse_ids(int32_t **ids, size_t *n, const char *text, ox_err *err);
 ox_status cli_read_text(ox_buf *out, const char *path, ox_err *err); /* file or "-" */
 /* [{"role":"system",…}?, {"role":"user","content":prompt}] */

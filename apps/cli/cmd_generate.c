@@ -24,6 +24,7 @@ typedef struct answer {
     double first_token; /* clock, seconds */
     double load;        /* seconds */
     int failed_write;
+    cli_answers several; /* with beams or several draws */
 } answer;
 
 static void record_logprobs(answer *a, token_record *t)
@@ -101,6 +102,23 @@ static void put_logprobs(const answer *a, ox_buf *out)
     ox_buf_put_z(out, "]");
 }
 
+static void put_several(const cli_answers *several, ox_buf *out)
+{
+    ox_buf_put_z(out, ",\"sequences\":[");
+    for (size_t i = 0; i < several->n; i++) {
+        const cli_answer *a = &several->p[i];
+        ox_buf_put_z(out, i ? ",{\"ids\":[" : "{\"ids\":[");
+        for (size_t k = 0; k < a->ids.n; k++)
+            ox_buf_printf(out, "%s%d", k ? "," : "", a->ids.p[k]);
+        ox_buf_put_z(out, "],\"text\":");
+        cli_json_str(out, a->text.p ? a->text.p : "", a->text.n);
+        ox_buf_printf(out, ",\"finish_reason\":\"%s\"", a->finish);
+        if (a->score != 0.0f) ox_buf_printf(out, ",\"score\":%.9g", (double)a->score);
+        ox_buf_put_c(out, '}');
+    }
+    ox_buf_put_c(out, ']');
+}
+
 typedef struct timing {
     double load, prefill, ttft, decode; /* seconds */
 } timing;
@@ -122,7 +140,9 @@ static int print_json(const answer *a, const ox_model *m, const int32_t *ids, si
         ox_buf_printf(&b, "%s%d", i ? "," : "", a->tokens.p[i].id);
     ox_buf_put_z(&b, "],\"text\":");
     cli_json_str(&b, a->text.p ? a->text.p : "", a->text.n);
-    ox_buf_printf(&b, ",\"finish_reason\":\"%s\"", cli_finish_name(why));
+    ox_buf_printf(&b, ",\"finish_reason\":\"%s\"",
+                  a->several.n ? a->several.p[0].finish : cli_finish_name(why));
+    if (a->several.n) put_several(&a->several, &b);
     if (a->o->has_logprobs) put_logprobs(a, &b);
     const double n_new = (double)a->tokens.n;
     ox_buf_printf(
@@ -144,6 +164,51 @@ static int print_json(const answer *a, const ox_model *m, const int32_t *ids, si
     const int code = b.failed ? 4 : cli_stdout(ox_buf_view(&b));
     ox_buf_deinit(&b);
     return code;
+}
+
+/* The first of several answers is what `ids` and `text` say. */
+static ox_status answer_several(answer *a, const ox_sampler_options *so, int *code, ox_err *err)
+{
+    OX_TRY(cli_several(&a->several, a->session, a->o, so, code, err));
+    a->first_token = ox_clock_seconds();
+    for (size_t i = 0; i < a->several.n; i++) {
+        cli_answer *one = &a->several.p[i];
+        if (one->text.failed) return OX_FAIL(err, OX_NO_MEMORY, "no memory for an answer");
+        for (size_t k = 0; !i && k < one->ids.n; k++)
+            if (!ox_vec_push(&a->tokens, (token_record){.id = one->ids.p[k]}))
+                return OX_FAIL(err, OX_NO_MEMORY, "no memory for an answer");
+        if (!i) ox_buf_put(&a->text, one->text.p, one->text.n);
+        if (a->o->json) continue;
+        ox_buf_put_z(&one->text, i + 1 < a->several.n ? "\n\n" : "");
+        if (cli_stdout(ox_buf_view(&one->text))) a->failed_write = 1;
+    }
+    return OX_OK;
+}
+
+/* The session that classifier-free guidance moves away from; holds the prompt's last token when no
+ * negative prompt is given, as Hugging Face does. */
+static ox_status open_guide(ox_session **out, ox_model *m, const cli_options *o, const int32_t *ids,
+                            size_t n, ox_err *err)
+{
+    int32_t *own = NULL;
+    size_t n_own = 0;
+    ox_buf messages = {0};
+    ox_status st = OX_OK;
+    const char *text = o->negative_prompt;
+    if (text) {
+        st = cli_check_text(ox_str_of(text), "--negative-prompt", err);
+        cli_messages(&messages, o->system, text);
+        if (!st && (o->raw || !ox_model_has_template(m)))
+            st = ox_model_encode(m, text, strlen(text), OX_TEXT_ADD_SPECIAL, &own, &n_own, err);
+        else if (!st && !messages.failed)
+            st = ox_model_chat_ids(m, messages.p, NULL, NULL, 1, &own, &n_own, err);
+    }
+    if (!st) st = ox_session_open(out, m, err);
+    if (!st && n_own) st = ox_session_append(*out, own, n_own, 0, NULL, NULL, err);
+    if (!st && !n_own) st = ox_session_append(*out, ids + n - 1, 1, 0, NULL, NULL, err);
+    ox_release(own);
+    ox_buf_deinit(&messages);
+    return st;
 }
 
 static ox_status answer_once(answer *a, ox_model *m, ox_sampler_options *so, int *code, ox_err *err)
@@ -171,11 +236,16 @@ static ox_status answer_once(answer *a, ox_model *m, ox_sampler_options *so, int
     if (!st) st = ox_session_append(a->session, ids, n, 0, cli_progress, (void *)(uintptr_t)o, err);
     t.prefill = ox_clock_seconds() - start;
     cli_progress_end();
-    if (!st) st = ox_generate(a->session, &go, &why, err);
+    const int several = cli_wants_several(o, m, so);
+    if (!st && so->guidance_scale != 1.0f && !several)
+        st = open_guide(&go.guide, m, o, ids, n, err);
+    if (!st && several) st = answer_several(a, so, code, err);
+    if (!st && !several) st = ox_generate(a->session, &go, &why, err);
+    ox_session_close(&go.guide);
     t.ttft = a->tokens.n ? a->first_token - start : 0;
     t.decode = a->tokens.n ? ox_clock_seconds() - a->first_token : 0;
     if (!st) {
-        *code = a->failed_write ? 1 : why == OX_FINISH_CANCELLED ? 130 : 0;
+        *code = a->failed_write ? 1 : why == OX_FINISH_CANCELLED ? 130 : *code;
         if (o->json) {
             *code = print_json(a, m, ids, n, why, &t) ? 1 : *code;
         } else if (a->tokens.n && !a->failed_write) {
@@ -189,8 +259,7 @@ static ox_status answer_once(answer *a, ox_model *m, ox_sampler_options *so, int
 int cmd_generate(const cli_options *o)
 {
     ox_model *m = NULL;
-    ox_sampler_options so;
-    ox_logit_bias *bias = NULL;
+    cli_sampling sampling = {0};
     ox_err err = OX_ERR_INIT;
     answer a = {.o = o};
     int code = 0;
@@ -201,14 +270,15 @@ int cmd_generate(const cli_options *o)
     const double start = ox_clock_seconds();
     ox_status st = cli_open_model(&m, o, o->args.p[0], 0, &err);
     a.load = ox_clock_seconds() - start;
-    if (!st) st = cli_sampler_options(&so, &bias, o, m, &err);
+    if (!st) st = cli_sampling_open(&sampling, o, m, &err);
     if (!st) st = ox_session_open(&a.session, m, &err);
-    if (!st) st = answer_once(&a, m, &so, &code, &err);
+    if (!st) st = answer_once(&a, m, &sampling.o, &code, &err);
     if (st) code = cli_fail(&err);
     if (code == 130 && !st) cli_stopped();
     ox_session_close(&a.session);
     code = cli_close_model(&m, o, code);
-    ox_free(bias);
+    cli_sampling_close(&sampling);
+    cli_answers_free(&a.several);
     ox_buf_deinit(&a.text);
     ox_vec_deinit(&a.tokens);
     ox_vec_deinit(&a.best_ids);

@@ -64,48 +64,6 @@ ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path,
     return OX_OK;
 }
 
-static ox_status read_bias(ox_logit_bias **out, const cli_options *o, const ox_model *m,
-                           ox_err *err)
-{
-    *out = NULL;
-    if (!o->logit_bias.n) return OX_OK;
-    *out = ox_calloc(o->logit_bias.n, sizeof(**out));
-    if (!*out) return OX_FAIL(err, OX_NO_MEMORY, "no memory");
-    for (size_t i = 0; i < o->logit_bias.n; i++) {
-        const char *text = o->logit_bias.p[i], *eq = strchr(text, '=');
-        int64_t id;
-        double bias;
-        if (!eq || !ox_str_to_i64((ox_str){text, (size_t)(eq - text)}, &id) || id < 0 ||
-            id >= ox_model_vocab(m) || !ox_str_to_f64(ox_str_of(eq + 1), &bias) || !(bias < 3e38))
-            return OX_FAIL(err, OX_BAD_ARGUMENT,
-                           "--logit-bias expects ID=NUMBER with an id below %lld, found '%s'",
-                           (long long)ox_model_vocab(m), text);
-        (*out)[i] = (ox_logit_bias){(int32_t)id, (float)bias};
-    }
-    return OX_OK;
-}
-
-ox_status cli_sampler_options(ox_sampler_options *so, ox_logit_bias **bias, const cli_options *o,
-                              const ox_model *m, ox_err *err)
-{
-    ox_model_sampler_options(m, so);
-    *bias = NULL;
-    if (o->has_temperature) so->temperature = (float)o->temperature;
-    if (o->has_top_k) OX_TRY(in_int32(o->top_k, "top-k", &so->top_k, err));
-    if (o->has_top_p) so->top_p = (float)o->top_p;
-    if (o->has_min_p) so->min_p = (float)o->min_p;
-    if (o->has_repetition) so->repetition_penalty = (float)o->repetition;
-    if (o->has_frequency) so->frequency_penalty = (float)o->frequency;
-    if (o->has_presence) so->presence_penalty = (float)o->presence;
-    if (o->greedy) so->temperature = 0.0f;
-    so->seed = (uint64_t)o->seed;
-    so->order = o->samplers;
-    OX_TRY(read_bias(bias, o, m, err));
-    so->bias = *bias;
-    so->n_bias = o->logit_bias.n;
-    return OX_OK;
-}
-
 ox_status cli_parse_ids(int32_t **ids, size_t *n, const char *text, ox_err *err)
 {
     OX_VEC(int32_t) v = {0};

@@ -57,6 +57,7 @@ OX_API size_t ox_model_n_eos(const ox_model *m);
 OX_API int32_t ox_model_eos(const ox_model *m, size_t i);
 OX_API int32_t ox_model_is_eos(const ox_model *m, int32_t id);
 OX_API int32_t ox_model_has_template(const ox_model *m);
+OX_API int32_t ox_model_has_tokenizer(const ox_model *m);
 OX_API size_t ox_model_n_warnings(const ox_model *m); /* sentences the user should see */
 OX_API const char *ox_model_warning(const ox_model *m, size_t i);
 OX_API uint64_t ox_model_weight_bytes(const ox_model *m); /* prepared weights in memory */

@@ -3,6 +3,7 @@
  * Every call that can fail returns ox_status and fills ox_err; nothing prints, exits or aborts. */
 #ifndef OXGEN_OXGEN_H
 #define OXGEN_OXGEN_H
+#include "oxgen/beam.h"
 #include "oxgen/model.h"
 #include "oxgen/parser.h"
 #include "oxgen/sampler.h"
@@ -38,6 +39,9 @@ typedef struct ox_generate_options {
     void *user;
     int32_t
         keep_logits; /* 1: on_text looks at the session's logits (devices then go token by token) */
+    ox_session *guide; /* with the sampler's guidance_scale: a session of the same model that holds
+                          the prompt to move away from; it gets every new token too */
+    int32_t show_special; /* 1: on_text gets the text of special tokens too */
 } ox_generate_options;
 
 OX_API void ox_generate_options_init(ox_generate_options *o);

@@ -106,6 +106,10 @@ OX_API ox_status ox_sampler_pick(ox_sampler *s, const float *logits, size_t n, u
 OX_API ox_status ox_sampler_kept(ox_sampler *s, const float *logits, size_t n, uint64_t position,
                                  int32_t *ids, float *probs, size_t room, size_t *n_kept,
                                  ox_err *err);
+/* The logits behind the steps that change or forbid them (all but those which drop by likelihood,
+ * and temperature), in out [n]; -inf: forbidden. */
+OX_API ox_status ox_sampler_change(ox_sampler *s, const float *logits, size_t n, uint64_t position,
+                                   float *out, ox_err *err);
 /* Classifier-free guidance: logits [n] of the same position without the condition (another session
  * that sees the negative prompt). Borrowed until the next pick, which uses them once; a pick with
  * guidance_scale other than 1 and none given fails. */

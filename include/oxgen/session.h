@@ -16,6 +16,7 @@ OX_API void ox_model_sampler_options(const ox_model *m, ox_sampler_options *o);
 
 OX_API ox_status ox_session_open(ox_session **out, ox_model *model, ox_err *err);
 OX_API void ox_session_close(ox_session **s);
+OX_API const ox_model *ox_session_model(const ox_session *s);
 
 /* Runs ids through the model after what the session holds; logits of the last one are kept. Fails
  * with OX_LIMIT when they do not fit the context (nothing is appended), OX_CANCELLED when the

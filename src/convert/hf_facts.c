@@ -56,6 +56,7 @@ static bool take_float(const ox_json *from, const char *key, float *out)
 static void read_search(ox_search *search, const ox_json *from)
 {
     const ox_json *top_k = ox_json_get(from, "top_k"), *most = ox_json_get(from, "max_length");
+    search->stated = from;
     search->do_sample = ox_json_true(ox_json_get(from, "do_sample"));
     search->has_temperature = take_float(from, "temperature", &search->temperature);
     search->has_top_p = take_float(from, "top_p", &search->top_p);

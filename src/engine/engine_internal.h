@@ -8,6 +8,7 @@
 #include "kv/kv.h"
 #include "model/source.h"
 #include "opt/opt.h"
+#include "oxgen/beam.h"
 #include "oxgen/ox_experimental.h"
 #include "text/detok.h"
 #include "text/template.h"
@@ -37,6 +38,7 @@ struct ox_model {
     int64_t context;
     int64_t switch_length; /* total length from which other rotary tables hold; 0 = none */
     char *name, *type, *search_json; /* NUL-terminated facts */
+    struct ox_model_search *search;
 };
 
 struct ox_session {
@@ -49,6 +51,10 @@ struct ox_session {
     bool has_logits;
     bool long_keys; /* the cache was made with the rotary tables of long sequences */
 };
+
+/* search.c: what the model's files say about searching; into m->search. */
+ox_status ox_model_search_open(ox_model *m, ox_err *err);
+void ox_model_search_close(ox_model *m);
 
 /* open.c: recognises which form MODEL is and opens it. */
 /* What a file asks beyond a limit is a refusal of the file: OX_LIMIT becomes OX_UNSUPPORTED. */

@@ -1,5 +1,6 @@
 /* generate.c - the generation loop: pick, check for an end, show, append. */
 #include "engine/engine_internal.h"
+#include "sample/sample.h"
 
 #include <string.h>
 
@@ -8,18 +9,6 @@ enum { DEFAULT_MAX_NEW = 2048, DEVICE_TOKENS = 256 };
 void ox_generate_options_init(ox_generate_options *o)
 {
     *o = (ox_generate_options){.struct_size = sizeof(*o), .max_new = -1};
-}
-
-void ox_model_sampler_options(const ox_model *m, ox_sampler_options *o)
-{
-    const ox_search *s = &m->source->facts.search;
-    ox_sampler_options_init(o);
-    if (s->has_repetition) o->repetition_penalty = s->repetition;
-    if (!s->do_sample) return;
-    o->temperature = s->has_temperature ? s->temperature : 1.0f;
-    if (s->has_top_k) o->top_k = s->top_k;
-    if (s->has_top_p) o->top_p = s->top_p;
-    if (s->has_min_p) o->min_p = s->min_p;
 }
 
 typedef struct generation {
@@ -42,10 +31,12 @@ static ox_status open_generation(generation *g, ox_err *err)
     }
     OX_TRY(ox_sampler_open(&g->sampler, &g->settings, err));
     g->n_prompt = g->s->ids.n;
+    g->by_step = g->o->guide || !ox_sampler_is_basic(&g->settings);
     for (size_t i = 0; i < g->s->ids.n; i++)
         OX_TRY(ox_sampler_accept(g->sampler, g->s->ids.p[i], 0, err));
     if (g->s->model->tokenizer)
-        OX_TRY(ox_stream_text_open(&g->text, g->s->model, g->o->stops, g->o->n_stops, 0, err));
+        OX_TRY(ox_stream_text_open(&g->text, g->s->model, g->o->stops, g->o->n_stops,
+                                   g->o->show_special, err));
     return OX_OK;
 }
 
@@ -146,6 +137,13 @@ static ox_status device_tokens(device_run *r, int64_t left)
     return st ? st : r->st;
 }
 
+static ox_status append(generation *g, int32_t id, ox_err *err)
+{
+    ox_session *const both[] = {g->s, g->o->guide};
+    if (g->o->guide) return ox_sessions_step(both, (const int32_t[]){id, id}, 2, err);
+    return ox_session_append(g->s, &id, 1, 0, NULL, NULL, err);
+}
+
 static ox_status loop(generation *g, ox_finish *why, ox_err *err)
 {
     ox_session *s = g->s;
@@ -156,6 +154,8 @@ static ox_status loop(generation *g, ox_finish *why, ox_err *err)
     for (int64_t i = 0; i < most && s->ids.n < (size_t)m->context; i++) {
         int32_t id;
         bool done = false;
+        if (g->o->guide)
+            ox_sampler_guide(g->sampler, g->o->guide->logits, (size_t)ox_model_vocab(m));
         OX_TRY(
             ox_sampler_pick(g->sampler, s->logits, (size_t)ox_model_vocab(m), s->ids.n, &id, err));
         if (ox_model_is_eos(m, id) && !g->o->ignore_eos) {
@@ -172,7 +172,7 @@ static ox_status loop(generation *g, ox_finish *why, ox_err *err)
             if (r.ended) return OX_OK;
             i += r.n;
         } while (r.n);
-        OX_TRY(ox_session_append(s, &r.last, 1, 0, NULL, NULL, err));
+        OX_TRY(append(g, r.last, err));
     }
     return OX_OK;
 }
@@ -187,6 +187,9 @@ ox_status ox_generate(ox_session *s, const ox_generate_options *options, ox_fini
         memcpy(&o, options, options->struct_size < sizeof(o) ? options->struct_size : sizeof(o));
     if (!s->has_logits)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "the session holds no prompt; append one first");
+    if (o.guide && (o.guide == s || o.guide->model != s->model || !o.guide->has_logits))
+        return OX_FAIL(err, OX_BAD_ARGUMENT,
+                       "guide must be another session of the same model that holds a prompt");
     generation g = {.s = s, .o = &o};
     ox_status st = open_generation(&g, err);
     if (!st) st = loop(&g, why ? why : &ignored, err);

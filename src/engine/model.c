@@ -406,6 +406,7 @@ ox_status ox_model_open(ox_model **out, const char *path, const ox_model_options
     OX_TRY_GOTO(copy_facts(m, err));
     OX_TRY_GOTO(open_text(m, err));
     join_eos(m);
+    OX_TRY_GOTO(ox_model_search_open(m, err));
     if (!o.text_only) {
         if (!m->ort) OX_TRY_GOTO(open_graph(m, &o, err));
         OX_TRY_GOTO(pick_context(m, &o, err));
@@ -441,6 +442,7 @@ void ox_model_close(ox_model **model)
     ox_free(m->name);
     ox_free(m->type);
     ox_free(m->search_json);
+    ox_model_search_close(m);
     ox_free(m);
     *model = NULL;
 }
@@ -491,6 +493,11 @@ int32_t ox_model_is_eos(const ox_model *m, int32_t id)
     for (int32_t i = 0; i < m->source->facts.n_eos; i++)
         if (m->source->facts.eos[i] == id) return 1;
     return 0;
+}
+
+int32_t ox_model_has_tokenizer(const ox_model *m)
+{
+    return m->tokenizer != NULL;
 }
 
 int32_t ox_model_has_template(const ox_model *m)

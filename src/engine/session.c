@@ -37,6 +37,11 @@ void ox_session_close(ox_session **session)
     *session = NULL;
 }
 
+const ox_model *ox_session_model(const ox_session *s)
+{
+    return s->model;
+}
+
 static ox_status check_ids(const ox_session *s, const int32_t *ids, size_t n, ox_err *err)
 {
     const int64_t vocab = ox_model_vocab(s->model);
@@ -280,6 +285,7 @@ ox_status ox_session_fork(ox_session **out, const ox_session *s, ox_err *err)
     if (s->ids.n) memcpy(f->ids.p, s->ids.p, s->ids.n * sizeof(*f->ids.p));
     f->ids.n = s->ids.n;
     f->has_logits = s->has_logits;
+    f->long_keys = s->long_keys;
     memcpy(f->logits, s->logits, (size_t)ox_model_vocab(s->model) * sizeof(float));
     *out = f;
     return OX_OK;

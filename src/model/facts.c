@@ -73,6 +73,7 @@ static void read_search(ox_search *f, const ox_json *from)
 {
     const int64_t top_k = ox_json_i64(ox_json_get(from, "top_k"));
     const int64_t most = ox_json_i64(ox_json_get(from, "max_length"));
+    f->stated = from;
     f->do_sample = ox_json_true(ox_json_get(from, "do_sample"));
     f->has_temperature = take_number(from, "temperature", &f->temperature);
     f->has_top_p = take_number(from, "top_p", &f->top_p);

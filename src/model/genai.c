@@ -155,6 +155,8 @@ static ox_status read_search(ox_source *s, const ox_json *search, ox_err *err)
     OX_TRY(ox_json_opt_i64(search, "max_length", 0, INT32_MAX, &most, err));
     OX_TRY(ox_json_opt_i64(search, "top_k", 0, INT32_MAX, &top_k, err));
     f->max_length = (int32_t)most;
+    f->stated = search;
+    f->is_genai = true;
     f->top_k = (int32_t)top_k;
     f->has_top_k = top_k > 0;
     f->has_temperature = take_number(search, "temperature", &f->temperature);

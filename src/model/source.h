@@ -12,7 +12,9 @@ typedef struct ox_search {
     bool has_temperature, has_top_k, has_top_p, has_min_p, has_repetition;
     float temperature, top_p, min_p, repetition;
     int32_t top_k;
-    int32_t max_length; /* 0 = not stated; prompt and answer together */
+    int32_t max_length;           /* 0 = not stated; prompt and answer together */
+    const struct ox_json *stated; /* the object that holds them, in the source's arena; or NULL */
+    bool is_genai; /* it is genai_config.json's: other defaults than a model card's */
 } ox_search;
 
 enum { OX_EOS_MAX = 32 };

@@ -1,5 +1,6 @@
 /* numbers.c - the numeric options as a table: defaults, setting by name, ranges. */
 #include "base/str.h"
+#include "sample/sample.h"
 #include "sample/sample_internal.h"
 
 #include <math.h>
@@ -76,6 +77,21 @@ ox_status ox_sampler_options_set(ox_sampler_options *o, const char *name, double
     }
     return OX_FAIL(err, OX_BAD_ARGUMENT, "sampler option '%s' is not known; see docs/samplers.md",
                    name);
+}
+
+bool ox_sampler_is_basic(const ox_sampler_options *o)
+{
+    static const char *const basic[] = {
+        "temperature",       "top_k",           "top_p", "min_p", "repetition_penalty",
+        "frequency_penalty", "presence_penalty"};
+    for (size_t i = 0; i < OX_COUNT(rows); i++) {
+        bool known = false;
+        for (size_t k = 0; k < OX_COUNT(basic); k++)
+            known |= !strcmp(rows[i].name, basic[k]);
+        if (!known && get(o, &rows[i]) != (double)(float)rows[i].initial) return false;
+    }
+    return !o->order && !o->n_bias && !o->n_suppress && !o->n_begin_suppress && !o->n_bad_words &&
+           !o->n_forced;
 }
 
 ox_status ox_sampler_check(const ox_sampler_options *o, ox_err *err)

@@ -213,6 +213,24 @@ void ox_sampler_guide(ox_sampler *s, const float *logits, size_t n)
     s->n_guide = n;
 }
 
+ox_status ox_sampler_change(ox_sampler *s, const float *logits, size_t n, uint64_t position,
+                            float *out, ox_err *err)
+{
+    ox_status st = OX_OK;
+    if (!n || n > INT32_MAX) return OX_FAIL(err, OX_BAD_ARGUMENT, "%zu logits to change", n);
+    s->position = position;
+    s->n_logits = n;
+    s->no_memory = false;
+    ox_pool_start(&s->pool, logits, n);
+    for (size_t i = 0; !st && i < s->order.n; i++)
+        if (rows[s->order.p[i]].kind != KIND_CUT) st = rows[s->order.p[i]].fn(s, err);
+    s->guide = NULL;
+    if (st) return st;
+    if (s->no_memory) return OX_FAIL(err, OX_NO_MEMORY, "no memory for %zu candidates", n);
+    memcpy(out, s->pool.x, n * sizeof(*out)); /* nothing was dropped: the pool is dense */
+    return OX_OK;
+}
+
 /* Runs the steps; afterwards the pool holds what may be chosen, at least one candidate. */
 static ox_status run_steps(ox_sampler *s, const float *logits, size_t n, uint64_t position,
                            ox_err *err)
