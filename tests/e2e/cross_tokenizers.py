@@ -52,7 +52,7 @@ def normalizer_list(r):
     for a in range(16):
         out.append(js(N.BertNormalizer(bool(a & 1), bool(a & 2), [None, True, False][a % 3], bool(a & 4))))
     out += [js(N.Replace(" ", "\u2581")), js(N.Replace("a", "")), js(N.Replace(Regex(r"\s+"), " ")), js(N.Replace(Regex(r"\d"), "##")),
-            js(N.Replace(Regex("a*"), "-")), js(N.Replace("", "x")), js(N.Prepend("\u2581")), js(N.Prepend("")), {"type": "Precompiled", "precompiled_charsmap": golden.charsmap()}]
+            js(N.Replace(Regex("a?b"), "-")), js(N.Prepend("\u2581")), {"type": "Precompiled", "precompiled_charsmap": golden.charsmap()}]
     return out
 
 
@@ -117,8 +117,8 @@ def processor(r, depth=0):
 
 def added(r):
     contents = ["<s>", "</s>", "<tok>", "<x>", " ", "\u2581", "the", "A", "\u00e9", "a b", "[UNK]", "\n\n", "e\u0301", "  ", "<TOK>", "x", "\u3042", "do"]
-    # Space that normalizers may strip to nothing would be matched everywhere by the library.
-    return [{"id": i, "content": c} | {f: r.random() < p and not (f == "normalized" and c.isspace()) for f, p in (("single_word", .3), ("lstrip", .3), ("rstrip", .3), ("normalized", .4), ("special", .5))}
+    # What normalizers may strip to nothing would be matched everywhere by the library.
+    return [{"id": i, "content": c} | {f: r.random() < p and not (f == "normalized" and (c.isspace() or c in ("\u2581", "[UNK]"))) for f, p in (("single_word", .3), ("lstrip", .3), ("rstrip", .3), ("normalized", .4), ("special", .5))}
             for i, c in enumerate(r.sample(contents, r.choice([0, 0, 1, 3, 6])))]
 
 
@@ -168,9 +168,11 @@ def compare(bridge, one, texts):
     source = json.dumps(one)
     oracle = try_(lambda: Tokenizer.from_str(source))
     ours = try_(lambda: bridge.open(source.encode()))
-    if isinstance(oracle, tuple) or ours:
-        both = isinstance(oracle, tuple) and bool(ours)
-        return None if both else ("open", "", oracle if isinstance(oracle, tuple) else "opens", ours or "opens")
+    if isinstance(oracle, tuple) or isinstance(ours, tuple):
+        if isinstance(oracle, tuple) and any(x in oracle[1] for x in PANICS):
+            return None
+        both = isinstance(oracle, tuple) and isinstance(ours, tuple)
+        return None if both else ("open", "", oracle if isinstance(oracle, tuple) else "opens", ours if isinstance(ours, tuple) else "opens")
     oracle.no_truncation()
     oracle.no_padding()
     for text in texts:

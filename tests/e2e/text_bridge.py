@@ -35,7 +35,7 @@ class Bridge:
 
     def open(self, tokenizer_json, config=b""):
         self._send(b"O" + self._text(tokenizer_json) + self._text(config))
-        self._answer(False)
+        return float(self._answer(True))
 
     def encode(self, text, special=True, parse=True):
         self._send(b"E" + struct.pack("<I", special * 1 + parse * 2) + self._text(text))

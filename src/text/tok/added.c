@@ -57,7 +57,9 @@ static ox_status add_normal_form(ox_tokenizer *tok, ox_tok_work *w, size_t i, ox
         return OX_FAIL(err, OX_LIMIT, "added token \"%.40s...\" is longer than %d bytes",
                        tok->added.p[i].content.p, (int)OX_TOK_MAX_CONTENT);
     OX_TRY(ox_tok_copy(tok, form, &tok->added.p[i].shown, err));
-    if (form.n && !ox_trie_put(&tok->added_normal, form, (int32_t)i))
+    /* Of two with one form the first special one is found, else the first. */
+    if (form.n && !ox_trie_has(&tok->added_normal, form) &&
+        !ox_trie_put(&tok->added_normal, form, (int32_t)i))
         return OX_FAIL(err, OX_NO_MEMORY, "out of memory for added tokens");
     return OX_OK;
 }
@@ -66,8 +68,10 @@ ox_status ox_tok_finish_added(ox_tokenizer *tok, ox_err *err)
 {
     ox_status st = OX_OK;
     ox_tok_work w = {.tok = tok, .err = err};
-    for (size_t i = 0; i < tok->added.n; i++) {
+    for (size_t k = 0; k < 2 * tok->added.n; k++) { /* special ones, then the others */
+        const size_t i = k % tok->added.n;
         const ox_added *a = &tok->added.p[i];
+        if (a->special != (k < tok->added.n)) continue;
         if (a->normalized) {
             OX_TRY_GOTO(add_normal_form(tok, &w, i, err));
         } else if (!ox_trie_put(&tok->added_raw, a->content, (int32_t)i)) {
@@ -163,7 +167,7 @@ bool ox_tok_split_added(const ox_tok_work *w, const ox_trie *trie, ox_str text, 
         if (a->lstrip) begin = begin > done ? space_before(text, begin, done) : done;
         if (a->rstrip) end = space_after(text, end);
         if (done < begin && !push_hit(hits, -1, done, begin)) return false;
-        if (!push_hit(hits, a->id, begin, end)) return false;
+        if (begin < end && !push_hit(hits, a->id, begin, end)) return false;
         done = end;
     }
     return done >= text.n || push_hit(hits, -1, done, text.n);

@@ -1,6 +1,6 @@
 /* decode.c - ids back to text. The decoders of the file act one after the other on the list of
- * token strings; without any, tokens are joined by spaces. The same rows give each token's bytes
- * for streaming: decoded as a token in the middle, with raw bytes where characters are split. */
+ * token strings; without any, tokens are joined by spaces. pieces.c has the short way that most
+ * files allow. */
 #include "text/tok/tok_internal.h"
 #include "text/unicode.h"
 
@@ -40,8 +40,7 @@ static int hex_digit(char c)
     return -1;
 }
 
-/* The byte of <0xHH>, or -1. */
-static int byte_token(ox_str t)
+int ox_tok_byte_token(ox_str t)
 {
     if (t.n != 6 || memcmp(t.p, "<0x", 3) != 0 || t.p[5] != '>') return -1;
     const int a = hex_digit(t.p[3]), b = hex_digit(t.p[4]);
@@ -50,7 +49,7 @@ static int byte_token(ox_str t)
 
 static void piece_byte_fallback(const ox_decoder *d, ox_str token, ox_buf *out)
 {
-    const int b = byte_token(token);
+    const int b = ox_tok_byte_token(token);
     (void)d;
     if (b < 0)
         ox_buf_put_str(out, token);
@@ -81,7 +80,7 @@ static void all_byte_fallback(const ox_decoder *d, const ox_token_list *in, ox_t
     (void)d;
     for (size_t i = 0; i < in->spans.n; i++) {
         const ox_str t = token_at(in, i);
-        const int b = byte_token(t);
+        const int b = ox_tok_byte_token(t);
         if (b >= 0) {
             ox_buf_put_c(&run, (char)b);
             continue;
@@ -192,8 +191,6 @@ static void piece_same(const ox_decoder *d, ox_str token, ox_buf *out)
     ox_buf_put_str(out, token);
 }
 
-enum { KEEPS_FIRST, CLEANS_UP = 0 };
-
 static ox_status read_metaspace(ox_tokenizer *tok, ox_decoder *d, const ox_json *json, ox_err *err)
 {
     ox_str scheme = {0};
@@ -201,22 +198,23 @@ static ox_status read_metaspace(ox_tokenizer *tok, ox_decoder *d, const ox_json 
     OX_TRY(read_char(tok, json, "replacement", &d->text, err));
     OX_TRY(ox_json_opt_str(json, "prepend_scheme", &scheme, err));
     OX_TRY(ox_json_opt_bool(json, "add_prefix_space", &add, err));
-    d->on[KEEPS_FIRST] = ox_str_is(scheme, "never") || (!scheme.p && !add);
+    d->on[OX_DECODER_KEEPS_FIRST] = ox_str_is(scheme, "never") || (!scheme.p && !add);
     return OX_OK;
 }
 
 static void one_metaspace(const ox_decoder *d, ox_str token, size_t i, size_t n, ox_buf *out)
 {
     (void)n;
-    put_replaced(token, d->text, i == 0 && !d->on[KEEPS_FIRST] ? OX_STR("") : OX_STR(" "), out);
+    put_replaced(token, d->text,
+                 i == 0 && !d->on[OX_DECODER_KEEPS_FIRST] ? OX_STR("") : OX_STR(" "), out);
 }
 
 static ox_status read_wordpiece(ox_tokenizer *tok, ox_decoder *d, const ox_json *json, ox_err *err)
 {
     d->text = OX_STR("##");
-    d->on[CLEANS_UP] = true;
+    d->on[OX_DECODER_CLEANS_UP] = true;
     OX_TRY(ox_json_opt_str(json, "prefix", &d->text, err));
-    OX_TRY(ox_json_opt_bool(json, "cleanup", &d->on[CLEANS_UP], err));
+    OX_TRY(ox_json_opt_bool(json, "cleanup", &d->on[OX_DECODER_CLEANS_UP], err));
     return ox_tok_copy(tok, d->text, &d->text, err);
 }
 
@@ -251,7 +249,7 @@ static void one_wordpiece(const ox_decoder *d, ox_str token, size_t i, size_t n,
         ox_buf_put_c(&joined, ' ');
     }
     ox_buf_put_str(&joined, token);
-    if (d->on[CLEANS_UP])
+    if (d->on[OX_DECODER_CLEANS_UP])
         put_cleaned(ox_buf_view(&joined), out);
     else
         ox_buf_put_str(out, ox_buf_view(&joined));
@@ -275,10 +273,10 @@ static ox_status read_ctc(ox_tokenizer *tok, ox_decoder *d, const ox_json *json,
 {
     d->text = OX_STR("<pad>");
     d->content = OX_STR("|");
-    d->on[CLEANS_UP] = true;
+    d->on[OX_DECODER_CLEANS_UP] = true;
     OX_TRY(ox_json_opt_str(json, "pad_token", &d->text, err));
     OX_TRY(ox_json_opt_str(json, "word_delimiter_token", &d->content, err));
-    OX_TRY(ox_json_opt_bool(json, "cleanup", &d->on[CLEANS_UP], err));
+    OX_TRY(ox_json_opt_bool(json, "cleanup", &d->on[OX_DECODER_CLEANS_UP], err));
     OX_TRY(ox_tok_copy(tok, d->text, &d->text, err));
     return ox_tok_copy(tok, d->content, &d->content, err);
 }
@@ -293,9 +291,9 @@ static void all_ctc(const ox_decoder *d, const ox_token_list *in, ox_token_list 
         ox_buf_clear(&kept);
         ox_buf_clear(&cleaned);
         put_replaced(t, d->text, OX_STR(""), &kept);
-        if (d->on[CLEANS_UP]) put_cleaned(ox_buf_view(&kept), &cleaned);
+        if (d->on[OX_DECODER_CLEANS_UP]) put_cleaned(ox_buf_view(&kept), &cleaned);
         const size_t at = out->text.n;
-        if (d->on[CLEANS_UP])
+        if (d->on[OX_DECODER_CLEANS_UP])
             put_replaced(ox_buf_view(&cleaned), d->content, OX_STR(" "), &out->text);
         else
             ox_buf_put_str(&out->text, ox_buf_view(&kept));
@@ -362,8 +360,22 @@ static void run_decoder(const ox_decoder *d, const ox_token_list *in, ox_token_l
     }
 }
 
-ox_status ox_tokenizer_decode(const ox_tokenizer *tok, const int32_t *ids, size_t n,
-                              bool skip_special, ox_buf *out, ox_err *err)
+/* decoders[from..] on the list *a; *b is room. */
+bool ox_tok_run_decoders(const ox_tokenizer *tok, size_t from, ox_token_list *a, ox_token_list *b)
+{
+    bool ok = !a->text.failed;
+    for (size_t i = from; i < tok->decoders.n && a->spans.n && ok; i++) {
+        run_decoder(&tok->decoders.p[i], a, b);
+        ok = !b->text.failed;
+        const ox_token_list swap = *a;
+        *a = *b;
+        *b = swap;
+    }
+    return ok;
+}
+
+static ox_status decode_slowly(const ox_tokenizer *tok, const int32_t *ids, size_t n,
+                               bool skip_special, ox_buf *out, ox_err *err)
 {
     ox_token_list a = {0}, b = {0};
     for (size_t i = 0; i < n; i++) {
@@ -374,73 +386,24 @@ ox_status ox_tokenizer_decode(const ox_tokenizer *tok, const int32_t *ids, size_
         end_token(&a, a.text.n - t.n);
         if (a.text.n > OX_TOK_MAX_BYTES) break;
     }
-    bool failed = a.text.failed;
     if (a.text.n > OX_TOK_MAX_BYTES) {
         list_deinit(&a);
         return OX_FAIL(err, OX_LIMIT, "the text of %zu ids is longer than %d bytes", n,
                        (int)OX_TOK_MAX_BYTES);
     }
-    for (size_t i = 0; i < tok->decoders.n && a.spans.n && !failed; i++) {
-        run_decoder(&tok->decoders.p[i], &a, &b);
-        failed = failed || b.text.failed;
-        const ox_token_list swap = a;
-        a = b;
-        b = swap;
-    }
+    const bool ok = ox_tok_run_decoders(tok, 0, &a, &b);
     ox_buf_put_str(out, ox_buf_view(&a.text));
-    failed = failed || out->failed;
     list_deinit(&a);
     list_deinit(&b);
-    return failed ? OX_FAIL(err, OX_NO_MEMORY, "out of memory while decoding %zu ids", n) : OX_OK;
+    return ok && !out->failed
+               ? OX_OK
+               : OX_FAIL(err, OX_NO_MEMORY, "out of memory while decoding %zu ids", n);
 }
 
-static void put_piece(const ox_tokenizer *tok, ox_str token, ox_buf *a, ox_buf *b, ox_buf *out)
+ox_status ox_tokenizer_decode(const ox_tokenizer *tok, const int32_t *ids, size_t n,
+                              bool skip_special, ox_buf *out, ox_err *err)
 {
-    ox_buf_clear(a);
-    if (!tok->has_decoder) ox_buf_put_c(a, ' ');
-    ox_buf_put_str(a, token);
-    for (size_t i = 0; i < tok->decoders.n; i++) {
-        const ox_decoder *d = &tok->decoders.p[i];
-        ox_buf_clear(b);
-        if (d->kind->piece)
-            d->kind->piece(d, ox_buf_view(a), b);
-        else if (d->kind->one)
-            d->kind->one(d, ox_buf_view(a), 1, 3, b);
-        else
-            continue;
-        const ox_buf swap = *a;
-        *a = *b;
-        *b = swap;
-    }
-    ox_buf_put_str(out, ox_buf_view(a));
-    if (a->failed || b->failed) out->failed = true;
-}
-
-static bool drops_first_space(const ox_tokenizer *tok)
-{
-    for (size_t i = 0; i < tok->decoders.n; i++) {
-        const ox_decoder *d = &tok->decoders.p[i];
-        if (!strcmp(d->kind->name, "Strip") && ox_str_is(d->text, " ") && d->n_start) return true;
-        if (!strcmp(d->kind->name, "Metaspace") && !d->on[KEEPS_FIRST]) return true;
-        if (!strcmp(d->kind->name, "WordPiece")) return true;
-    }
-    return !tok->has_decoder;
-}
-
-ox_status ox_tok_build_pieces(ox_tokenizer *tok, ox_err *err)
-{
-    ox_buf a = {0}, b = {0}, all = {0};
-    tok->piece_at = ox_calloc(tok->n_vocab + 1, sizeof(*tok->piece_at));
-    bool ok = tok->piece_at != NULL;
-    for (size_t id = 0; ok && id < tok->n_vocab; id++) {
-        const ox_str t = ox_tok_shown(tok, (int32_t)id);
-        if (t.p) put_piece(tok, t, &a, &b, &all);
-        tok->piece_at[id + 1] = (uint32_t)all.n;
-        ok = !all.failed && all.n <= OX_TOK_MAX_BYTES;
-    }
-    ox_buf_deinit(&a);
-    ox_buf_deinit(&b);
-    tok->piece_bytes = all.p; /* owned by the tokenizer from here */
-    tok->strips_first_space = drops_first_space(tok);
-    return ok ? OX_OK : OX_FAIL(err, OX_NO_MEMORY, "out of memory for the bytes of the tokens");
+    if (tok->decode_how == OX_DECODE_SLOWLY)
+        return decode_slowly(tok, ids, n, skip_special, out, err);
+    return ox_tok_decode_pieces(tok, ids, n, skip_special, out, err);
 }

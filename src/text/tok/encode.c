@@ -9,6 +9,9 @@ static ox_status put_id(ox_tok_work *w, int32_t id)
 
 static ox_status encode_run(ox_tok_work *w, ox_str text, bool at_start)
 {
+    const bool moves = text.p < w->whole.p || text.p >= w->whole.p + w->whole.n ||
+                       (w->tok->pretokenizers.n && !w->tok->raw);
+    if (w->tok->spare) ox_bpe_begin_text(w, moves);
     if (w->tok->only_split) return ox_bpe_run_split(w, text);
     OX_TRY(ox_tok_pretokenize(w, text, at_start));
     return ox_tok_run_model(w);
@@ -57,7 +60,7 @@ static void work_deinit(ox_tok_work *w)
     ox_vec_deinit(&w->heap);
     ox_vec_deinit(&w->pieces);
     ox_regex_run_deinit(&w->run);
-    ox_free(w->cache);
+    ox_bpe_end_text(w);
     ox_free(w->paths);
 }
 
@@ -66,7 +69,8 @@ ox_status ox_tokenizer_encode(const ox_tokenizer *tok, ox_str text, unsigned fla
 {
     const bool wrap = flags & OX_ENCODE_ADD_SPECIAL;
     const size_t n_before = ids->n, bad = ox_utf8_check(text);
-    ox_tok_work w = {.tok = tok, .err = err, .flags = flags, .ids = ids, .text_bytes = text.n};
+    ox_tok_work w = {
+        .tok = tok, .err = err, .flags = flags, .ids = ids, .whole = text, .text_bytes = text.n};
     ox_status st = OX_OK;
     if (text.n > OX_TOKENIZER_MAX_TEXT)
         return OX_FAIL(err, OX_LIMIT, "the text has %zu bytes, the limit is %d", text.n,

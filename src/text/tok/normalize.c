@@ -196,7 +196,7 @@ static size_t most_bytes(ox_str in)
 static ox_status run_replace(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out)
 {
     size_t done = 0, at = 0, last_end = SIZE_MAX;
-    while (at <= in.n) {
+    while (in.n && at <= in.n) {
         bool hit = true;
         size_t begin, end;
         if (n->regex) {

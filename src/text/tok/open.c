@@ -51,7 +51,7 @@ static ox_status read_json(ox_tokenizer *tok, ox_str text, ox_err *err)
     tok->has_processor = !ox_json_is_null(ox_json_get(root, "post_processor"));
     OX_TRY_GOTO(ox_tok_read_processors(tok, ox_json_get(root, "post_processor"), 0, err));
     OX_TRY_GOTO(ox_tok_read_decoders(tok, ox_json_get(root, "decoder"), 0, err));
-    ox_bpe_find_raw(tok);
+    OX_TRY_GOTO(ox_bpe_find_raw(tok, err));
 fail:
     if (st) ox_err_prefix(err, "tokenizer.json");
     ox_arena_deinit(&arena);
@@ -65,6 +65,11 @@ ox_status ox_tokenizer_open(ox_tokenizer **out, ox_str tokenizer_json, ox_str co
     ox_tokenizer *tok = ox_calloc(1, sizeof(*tok));
     if (!tok) return OX_FAIL(err, OX_NO_MEMORY, "out of memory for a tokenizer");
     tok->unk = tok->max_added = -1;
+    tok->spare = ox_calloc(1, sizeof(*tok->spare));
+    if (!tok->spare) {
+        st = OX_FAIL(err, OX_NO_MEMORY, "out of memory for a tokenizer");
+        goto fail;
+    }
     for (size_t i = 0; i < OX_SPECIAL_COUNT; i++)
         tok->special[i] = -1;
     OX_TRY_GOTO(read_json(tok, tokenizer_json, err));
@@ -102,6 +107,12 @@ void ox_tokenizer_close(ox_tokenizer **out)
     ox_vec_deinit(&tok->after);
     ox_free(tok->added_of_id);
     ox_free(tok->merges);
+    ox_free(tok->merged);
+    ox_free(tok->merge_bits);
+    ox_free(tok->char_ids);
+    ox_free(tok->raw_ranks);
+    if (tok->spare) ox_free(atomic_load(&tok->spare->cache));
+    ox_free(tok->spare);
     ox_free(tok->scores);
     ox_free(tok->piece_bytes);
     ox_free(tok->piece_at);
@@ -144,13 +155,6 @@ bool ox_tokenizer_is_special(const ox_tokenizer *tok, int32_t id)
 {
     const ox_added *a = added_at(tok, id);
     return a && a->special;
-}
-
-ox_str ox_tokenizer_piece(const ox_tokenizer *tok, int32_t id)
-{
-    if (id < 0 || (size_t)id >= tok->n_vocab || !tok->piece_bytes) return (ox_str){"", 0};
-    const uint32_t at = tok->piece_at[id];
-    return (ox_str){tok->piece_bytes + at, tok->piece_at[id + 1] - at};
 }
 
 bool ox_tokenizer_strips_first_space(const ox_tokenizer *tok)

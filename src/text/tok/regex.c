@@ -105,6 +105,11 @@ void ox_regex_close(ox_regex **re)
     *re = NULL;
 }
 
+const ox_dfa *ox_regex_table(const ox_regex *re)
+{
+    return re->dfa;
+}
+
 void ox_regex_run_deinit(ox_regex_run *run)
 {
     if (run->data) pcre2_match_data_free(run->data);

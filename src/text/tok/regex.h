@@ -26,6 +26,8 @@ void ox_regex_close(ox_regex **re); /* NULL allowed */
 /* First match at or after `from`; *hit false when there is none. text must be UTF-8. */
 ox_status ox_regex_next(const ox_regex *re, ox_regex_run *run, ox_str text, size_t from, bool *hit,
                         size_t *begin, size_t *end, ox_err *err);
+/* The pattern as a table, NULL when PCRE2 runs it. */
+const struct ox_dfa *ox_regex_table(const ox_regex *re);
 void ox_regex_run_deinit(ox_regex_run *run);
 
 /* The same pattern in PCRE2's dialect, appended to *out (regex_dialect.c). */

@@ -16,6 +16,8 @@
 #include "text/tok/vocab.h"
 #include "text/tokenizer.h"
 
+#include <stdatomic.h>
+
 enum {
     OX_TOK_MAX_STEPS = 64,      /* normalizers, pre-tokenizers or decoders in all */
     OX_TOK_MAX_BYTES = 1 << 30, /* of a text while it is rewritten */
@@ -32,12 +34,21 @@ typedef OX_VEC(ox_span) ox_spans;
 
 typedef struct ox_symbol {
     int32_t id, prev, next; /* id -1: merged away */
+    uint32_t rank;          /* of the pair with the next one */
 } ox_symbol;
 
 typedef struct ox_candidate {
     uint32_t rank;
-    int32_t at, id; /* left symbol, id of the merged token */
+    int32_t at; /* left symbol */
 } ox_candidate;
+
+typedef struct ox_rank_lists ox_rank_lists;
+typedef struct ox_word_cache ox_word_cache;
+
+/* What one call leaves to the next: the only part of a tokenizer that changes. */
+typedef struct ox_tok_spare {
+    _Atomic(ox_word_cache *) cache;
+} ox_tok_spare;
 
 /* State of one encode call; owned by it. */
 typedef struct ox_tok_work {
@@ -49,13 +60,16 @@ typedef struct ox_tok_work {
     ox_buf text[2];   /* the pre-tokenizers write here in turn */
     unsigned i_text;
     ox_str now;        /* the text that spans point into */
+    ox_str whole;      /* the text as given */
     size_t text_bytes; /* of the whole text */
     bool at_start;     /* it begins at the start of the whole text */
     ox_spans spans, next;
     ox_regex_run run;
     OX_VEC(ox_symbol) symbols; /* of one piece */
     OX_VEC(ox_candidate) heap;
-    struct ox_word_cache *cache;
+    ox_word_cache *cache;
+    ox_rank_lists *lists;
+    void *long_words;
     void *paths; /* unigram: one node a byte */
     size_t paths_cap;
     ox_ids pieces;
@@ -164,12 +178,6 @@ void ox_bytes_to_chars(ox_str in, ox_buf *out);
 bool ox_chars_to_bytes(ox_str in, ox_buf *out);
 
 /* ---- models (bpe.c, wordpiece.c, unigram.c) */
-typedef struct ox_merge {
-    uint64_t pair; /* left id << 32 | right id; all ones = free */
-    uint32_t rank;
-    int32_t id;
-} ox_merge;
-
 typedef struct ox_model_kind {
     const char *name;
     ox_status (*read)(ox_tokenizer *tok, const ox_json *json, ox_err *err);
@@ -180,7 +188,11 @@ ox_status ox_tok_read_model(ox_tokenizer *tok, const ox_json *json, ox_err *err)
 /* Encodes all pieces of w. */
 ox_status ox_tok_run_model(ox_tok_work *w);
 /* Finds out whether pieces can stay bytes (bpe.c). */
-void ox_bpe_find_raw(ox_tokenizer *tok);
+ox_status ox_bpe_find_raw(ox_tokenizer *tok, ox_err *err);
+/* Around the pieces of one text; moves: later text will lie where this one lies (bpe_word.c). */
+void ox_bpe_begin_text(ox_tok_work *w, bool moves);
+void ox_bpe_end_text(ox_tok_work *w);
+void ox_bpe_lists_close(ox_rank_lists **lists);
 /* Pieces by tok->only_split, each encoded as it is found. */
 ox_status ox_bpe_run_split(ox_tok_work *w, ox_str text);
 ox_status ox_tok_read_vocab_object(ox_tokenizer *tok, const ox_json *json, ox_err *err);
@@ -207,6 +219,8 @@ typedef struct ox_token_list {
     ox_spans spans;
 } ox_token_list;
 
+enum { OX_DECODER_KEEPS_FIRST = 1, OX_DECODER_CLEANS_UP = 0 }; /* places in on[] */
+
 typedef struct ox_decoder {
     const struct ox_decoder_kind *kind;
     ox_regex *regex;
@@ -229,12 +243,28 @@ typedef struct ox_decoder_kind {
 ox_status ox_tok_read_decoders(ox_tokenizer *tok, const ox_json *json, int depth, ox_err *err);
 /* The string that decoding starts from; p NULL for ids that name no token (open.c). */
 ox_str ox_tok_shown(const ox_tokenizer *tok, int32_t id);
+/* The byte of a token <0xHH>, or -1. */
+int ox_tok_byte_token(ox_str t);
+/* decoders[from..] on the list *a; *b is room. false = out of memory. */
+bool ox_tok_run_decoders(const ox_tokenizer *tok, size_t from, ox_token_list *a, ox_token_list *b);
+/* Decoding by pieces, for decode_how other than OX_DECODE_SLOWLY (pieces.c). */
+ox_status ox_tok_decode_pieces(const ox_tokenizer *tok, const int32_t *ids, size_t n,
+                               bool skip_special, ox_buf *out, ox_err *err);
 /* Bytes of every token in mid-text; also finds strips_first_space. */
 ox_status ox_tok_build_pieces(ox_tokenizer *tok, ox_err *err);
 
 /* ---- the whole */
+typedef enum ox_decode_how {
+    OX_DECODE_SLOWLY,      /* by the list of decoders */
+    OX_DECODE_PIECES,      /* pieces one after the other, then decoders[decode_rest..] */
+    OX_DECODE_FALLBACK,    /* the same, with runs of byte tokens checked */
+    OX_DECODE_BYTES,       /* pieces, then U+FFFD for what is ill-formed */
+    OX_DECODE_FIRST_APART, /* pieces behind the first token */
+} ox_decode_how;
+
 struct ox_tokenizer {
     ox_arena arena;
+    ox_tok_spare *spare;
     ox_vocab vocab; /* of the model */
 
     OX_VEC(ox_added) added;
@@ -253,20 +283,24 @@ struct ox_tokenizer {
     bool fuse_unk, byte_fallback, ignore_merges;
     ox_str prefix, suffix; /* of continuing pieces, of the last piece */
     int32_t byte_ids[256];
-    int32_t char_ids[512]; /* bpe: id of a one-character token, -1 */
+    int32_t *char_ids; /* bpe: id of a character that is a token, -1; up to U+FFFF */
     /* bpe behind ByteLevel, all bytes known: pieces stay bytes and are not spelled in its alphabet
      */
     bool raw;
     int32_t raw_ids[256];
     ox_byte_char raw_chars[256];
     const ox_regex *only_split; /* raw: this one pattern, isolated, makes all the pieces; or NULL */
-    ox_merge *merges;           /* [merge_mask + 1] */
-    size_t merge_mask;
-    bool cuts;        /* bpe: words can be encoded apart, cut before U+2581 ... */
-    bool joins[256];  /* ... unless this byte stands before it */
-    size_t max_chars; /* wordpiece */
-    ox_trie trie;     /* unigram: position in scores */
-    double *scores;   /* unigram, by id */
+    uint64_t *merges;           /* bpe: [merge_mask + 1], see bpe.h; all ones = free */
+    size_t merge_mask, n_merges;
+    uint64_t *merge_bits; /* [(merge_bits_mask + 1) / 64] */
+    size_t merge_bits_mask;
+    int32_t *merged;     /* [n_merges] by rank: the token that two become */
+    uint32_t *raw_ranks; /* [256][256] raw: of pairs of bytes */
+    bool cuts;           /* bpe: words can be encoded apart, cut before U+2581 ... */
+    bool joins[256];     /* ... unless this byte stands before it */
+    size_t max_chars;    /* wordpiece */
+    ox_trie trie;        /* unigram: position in scores */
+    double *scores;      /* unigram, by id */
     double unk_score;
 
     ox_ids before, after; /* ids that OX_ENCODE_ADD_SPECIAL puts around the text */
@@ -274,7 +308,9 @@ struct ox_tokenizer {
 
     size_t n_vocab;
     char *piece_bytes;
-    uint32_t *piece_at; /* [n_vocab + 1] */
+    uint32_t *piece_at; /* [n_vocab + 1], with marks (pieces.c) */
+    ox_decode_how decode_how;
+    size_t decode_rest;
     bool strips_first_space;
 };
 

@@ -93,6 +93,16 @@ bool ox_trie_put(ox_trie *t, ox_str s, int32_t value)
     return true;
 }
 
+bool ox_trie_has(const ox_trie *t, ox_str s)
+{
+    uint32_t node = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        node = t->n_nodes ? ox_trie_step(t, node, (uint8_t)s.p[i]) : 0;
+        if (!node) return false;
+    }
+    return t->n_nodes && t->values[node] >= 0;
+}
+
 void ox_trie_deinit(ox_trie *t)
 {
     ox_free(t->edges);

@@ -15,6 +15,7 @@ typedef struct ox_trie {
 
 /* Later values replace earlier ones; s must not be empty. false = out of memory or too large. */
 bool ox_trie_put(ox_trie *t, ox_str s, int32_t value);
+bool ox_trie_has(const ox_trie *t, ox_str s);
 /* The child of a node, 0 when there is none. */
 uint32_t ox_trie_step(const ox_trie *t, uint32_t node, uint8_t byte);
 void ox_trie_deinit(ox_trie *t);
