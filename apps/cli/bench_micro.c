@@ -6,10 +6,15 @@
  * each time with new data elsewhere; `bench diff` compares rounds. */
 #include "cli/bench.h"
 
+#include "base/arena.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "oxgen/arm.h"
+
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUNDS = 5 };
+enum { ROUNDS = 5, COMPARATORS_MOST = 4 << 20 };
 
 typedef struct result {
     size_t i;
@@ -20,12 +25,17 @@ typedef struct result {
     size_t per_sample;
     double roof; /* ms, the best of the rounds: a slow moment raises it; 0 = none */
     const char *roof_kind;
+    bench_samples peer; /* the same by another engine, round after round */
+    bool no_peer;
 } result;
 
 typedef struct micro {
     const cli_options *o;
     size_t n_rounds;
-    bench_limits limits; /* of a round */
+    ox_library library;
+    ox_arena arena;
+    const ox_json *others; /* rows of --comparators */
+    bench_limits limits;   /* of a round */
     double roof_seconds;
     OX_VEC(result) rows;
 } micro;
@@ -59,29 +69,89 @@ static ox_status measure(const micro *m, result *r, size_t round, ox_err *err)
     return st;
 }
 
+/* The row by ONNX Runtime, right after ours; a row that it does not have stays without. */
+static ox_status measure_peer(const micro *m, result *r, size_t round, ox_err *err)
+{
+    ox_micro_case *c = NULL;
+    bench_samples ms = {.n = 0};
+    size_t per_sample;
+    ox_err refused = OX_ERR_INIT;
+    if (!m->o->comparator || r->no_peer) return OX_OK;
+    r->no_peer = ox_micro_open_peer(&c, r->i, (uint32_t)round + 1, &refused) != OX_OK;
+    if (r->no_peer) return OX_OK;
+    const ox_status st = bench_time(c, &m->limits, &ms, &per_sample, err);
+    ox_micro_close(&c);
+    memcpy(r->peer.v + r->peer.n, ms.v, ms.n * sizeof(ms.v[0]));
+    r->peer.n += ms.n;
+    return st;
+}
+
 static double iqr(const bench_samples *s)
 {
     return bench_quantile(s, 0.75) - bench_quantile(s, 0.25);
 }
 
-static void put_line(ox_buf *out, const result *r)
+/* What another engine needs for the row, measured here or by a helper. */
+static const ox_json *other_row(const micro *m, const result *r)
 {
-    char median[32], least[32], roof[32];
+    for (size_t i = 0; i < ox_json_n(m->others); i++) {
+        const ox_json *row = ox_json_at(m->others, i);
+        if (ox_str_is(ox_json_str(ox_json_get(row, "name")), r->row.name)) return row;
+    }
+    return NULL;
+}
+
+static void read_other(const micro *m, result *r)
+{
+    const ox_json *list = ox_json_get(other_row(m, r), "samples");
+    for (size_t i = 0; i < ox_json_n(list) && r->peer.n < BENCH_SAMPLES; i++)
+        r->peer.v[r->peer.n++] = ox_json_f64(ox_json_at(list, i));
+}
+
+static void put_comparator(const micro *m, ox_buf *out, const result *r)
+{
+    const ox_json *other = other_row(m, r);
+    ox_buf_put_z(out, ",\"comparator\":");
+    if (!r->peer.n) {
+        ox_buf_put_z(out, "null");
+        return;
+    }
+    const ox_str name = ox_json_str(ox_json_get(other, "comparator"));
+    ox_buf_put_z(out, "{\"name\":");
+    if (name.n)
+        cli_json_str(out, name.p, name.n);
+    else
+        ox_buf_printf(out, "\"ONNX Runtime %s\"", m->library.version);
+    ox_buf_put_z(out, ",\"samples\":");
+    bench_put_samples(out, &r->peer);
+    const double theirs = bench_quantile(&r->peer, 0.5);
+    ox_buf_printf(out, ",\"median\":%.9g,\"iqr\":%.6g,\"ratio\":%.6g}", theirs, iqr(&r->peer),
+                  theirs / bench_quantile(&r->ms, 0.5));
+}
+
+static void put_line(const micro *m, ox_buf *out, const result *r)
+{
+    char median[32], least[32], roof[32], peer[32];
     if (r->row.absent) {
         ox_buf_printf(out, "%-60s absent: %s\n", r->row.name, r->row.absent);
         return;
     }
-    const double m = bench_quantile(&r->ms, 0.5);
-    ox_buf_printf(out, "%-60s %11s %11s %5.1f%%", r->row.name, bench_ms_text(m, median),
-                  bench_ms_text(bench_quantile(&r->ms, 0), least), 100 * iqr(&r->ms) / m);
+    const double ours = bench_quantile(&r->ms, 0.5), theirs = bench_quantile(&r->peer, 0.5);
+    ox_buf_printf(out, "%-60s %11s %11s %5.1f%%", r->row.name, bench_ms_text(ours, median),
+                  bench_ms_text(bench_quantile(&r->ms, 0), least), 100 * iqr(&r->ms) / ours);
     if (r->roof > 0)
-        ox_buf_printf(out, " %11s %-5s %6.3f\n", bench_ms_text(r->roof, roof), r->roof_kind,
-                      r->roof / m);
+        ox_buf_printf(out, " %11s %-5s %6.3f", bench_ms_text(r->roof, roof), r->roof_kind,
+                      r->roof / ours);
     else
-        ox_buf_printf(out, " %11s %-5s %6s\n", "-", "", "-");
+        ox_buf_printf(out, " %11s %-5s %6s", "-", "", "-");
+    if (r->peer.n)
+        ox_buf_printf(out, " %11s %6.2f", bench_ms_text(theirs, peer), theirs / ours);
+    else if (m->o->comparator)
+        ox_buf_printf(out, " %11s %6s", "-", "-");
+    ox_buf_put_c(out, '\n');
 }
 
-static void put_row(ox_buf *out, const result *r)
+static void put_row(const micro *m, ox_buf *out, const result *r)
 {
     ox_buf_put_z(out, "{\"name\":");
     cli_json_str(out, r->row.name, strlen(r->row.name));
@@ -93,22 +163,23 @@ static void put_row(ox_buf *out, const result *r)
         ox_buf_put_c(out, '}');
         return;
     }
-    const double m = bench_quantile(&r->ms, 0.5);
+    const double ours = bench_quantile(&r->ms, 0.5);
     ox_buf_put_z(out, ",\"unit\":\"ms\",\"samples\":");
     bench_put_samples(out, &r->ms);
     ox_buf_put_z(out, ",\"rounds\":[");
     for (size_t i = 0; i < ROUNDS && r->rounds[i]; i++)
         ox_buf_printf(out, "%s%zu", i ? "," : "", r->rounds[i]);
     ox_buf_put_c(out, ']');
-    ox_buf_printf(out, ",\"median\":%.9g,\"iqr\":%.6g,\"min\":%.9g", m, iqr(&r->ms),
+    ox_buf_printf(out, ",\"median\":%.9g,\"iqr\":%.6g,\"min\":%.9g", ours, iqr(&r->ms),
                   bench_quantile(&r->ms, 0));
     if (r->roof > 0)
         ox_buf_printf(out, ",\"roof\":%.9g,\"share\":%.6g,\"roof_kind\":\"%s\"", r->roof,
-                      r->roof / m, r->roof_kind);
+                      r->roof / ours, r->roof_kind);
     else
         ox_buf_put_z(out, ",\"roof\":null,\"share\":null,\"roof_kind\":null");
+    put_comparator(m, out, r);
     ox_buf_printf(out,
-                  ",\"comparator\":null,\"absent\":null,\"threads\":%d,\"runs_per_sample\":%zu,"
+                  ",\"absent\":null,\"threads\":%d,\"runs_per_sample\":%zu,"
                   "\"work\":%.9g,\"work_unit\":\"%s\",\"runs\":",
                   r->cost.n_threads, r->per_sample, r->cost.work, r->cost.unit);
     cli_json_str(out, r->row.runs, strlen(r->row.runs));
@@ -134,7 +205,8 @@ static ox_status run_rounds(micro *m, ox_err *err)
             result *r = &m->rows.p[i];
             cli_progress((void *)(uintptr_t)m->o, "bench micro", round * n + i, m->n_rounds * n);
             if (r->row.absent) continue;
-            const ox_status st = measure(m, r, round, err);
+            ox_status st = measure(m, r, round, err);
+            if (!st) st = measure_peer(m, r, round, err);
             if (st) ox_err_prefix(err, "%s", r->row.name);
             if (st) return st;
         }
@@ -149,12 +221,14 @@ static void put_all(const micro *m, ox_buf *out)
         bench_put_machine(out);
         ox_buf_put_z(out, ",\"rows\":[");
     } else {
-        ox_buf_printf(out, "%-60s %11s %11s %6s %11s %-5s %6s\n", "one run", "median", "min", "IQR",
+        ox_buf_printf(out, "%-60s %11s %11s %6s %11s %-5s %6s", "one run", "median", "min", "IQR",
                       "roof", "", "share");
+        if (m->o->comparator) ox_buf_printf(out, " %11s %6s", "comparator", "ratio");
+        ox_buf_put_c(out, '\n');
     }
     for (size_t i = 0; i < m->rows.n; i++) {
         if (m->o->json && i) ox_buf_put_c(out, ',');
-        (m->o->json ? put_row : put_line)(out, &m->rows.p[i]);
+        (m->o->json ? put_row : put_line)(m, out, &m->rows.p[i]);
     }
     if (m->o->json) ox_buf_put_z(out, "]}\n");
 }
@@ -187,9 +261,26 @@ static ox_status run_only(const micro *m, ox_err *err)
     return OX_OK;
 }
 
+/* --comparator: ONNX Runtime must be there; --comparators FILE: what tools/micro-comparators wrote.
+ */
+static ox_status open_comparators(micro *m, ox_err *err)
+{
+    const ox_json *root = NULL;
+    ox_buf text = {0};
+    if (m->o->comparator) OX_TRY(ox_library_ort(&m->library, err));
+    if (!m->o->comparators) return OX_OK;
+    ox_status st = ox_file_read(&text, m->o->comparators, COMPARATORS_MOST, err);
+    if (!st) st = ox_json_parse(&root, &m->arena, ox_buf_view(&text), err);
+    if (!st) m->others = ox_json_get(root, "rows");
+    for (size_t i = 0; i < m->rows.n && !st; i++)
+        read_other(m, &m->rows.p[i]);
+    ox_buf_deinit(&text);
+    return st;
+}
+
 int bench_micro(const cli_options *o)
 {
-    micro m = {.o = o};
+    micro m = {.o = o, .arena = OX_ARENA_INIT};
     ox_buf out = {0};
     ox_err err = OX_ERR_INIT;
     int code = bench_check_repeat(o);
@@ -199,11 +290,13 @@ int bench_micro(const cli_options *o)
     set_limits(&m);
     ox_status st = choose_rows(&m, &err);
     if (!st && !m.rows.n) code = cli_usage("no micro-benchmark has '%s' in its name", o->args.p[1]);
+    if (!st && !code) st = open_comparators(&m, &err);
     if (!st && !code) st = o->has_bench_runs ? run_only(&m, &err) : run_rounds(&m, &err);
     if (!st && !code && !o->has_bench_runs) put_all(&m, &out);
     if (st) code = cli_fail(&err);
     if (!code) code = cli_stdout(ox_buf_view(&out));
     ox_vec_deinit(&m.rows);
+    ox_arena_deinit(&m.arena);
     ox_buf_deinit(&out);
     return code;
 }

@@ -78,6 +78,9 @@ OX_API ox_status ox_micro_at(size_t i, ox_micro *out, ox_err *err);
  * memory changes the time of small rows by tens of percent: layout k > 0 shifts every operand by a
  * made-up multiple of 64 bytes below 4096, 0 by none. */
 OX_API ox_status ox_micro_open(ox_micro_case **out, size_t i, uint32_t layout, ox_err *err);
+/* The same work done by ONNX Runtime. OX_UNSUPPORTED when it has no such row, OX_NO_DEVICE when
+ * there is no ONNX Runtime. Its cost names the threads only. */
+OX_API ox_status ox_micro_open_peer(ox_micro_case **out, size_t i, uint32_t layout, ox_err *err);
 OX_API void ox_micro_cost_of(const ox_micro_case *c, ox_micro_cost *out);
 /* Runs it n times. OX_FAILED when a run failed: its time means nothing then. */
 OX_API ox_status ox_micro_run(ox_micro_case *c, size_t times, ox_err *err);

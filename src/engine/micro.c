@@ -81,6 +81,12 @@ static void run_launches(void *user, int i, int n)
     }
 }
 
+static int32_t threads_of(const micro_row *row)
+{
+    const int32_t cpus = ox_cpu_count(), n = row->n_threads;
+    return n && n < cpus ? n : cpus;
+}
+
 static ox_status open_row(ox_micro_case **out, const micro_row *row, uint32_t layout,
                           const ox_kernel_row *family, const ox_kernel_row *forced, ox_err *err)
 {
@@ -89,8 +95,7 @@ static ox_status open_row(ox_micro_case **out, const micro_row *row, uint32_t la
     if (!row->make) return OX_FAIL(err, OX_UNSUPPORTED, "%s: %s", row->name, row->text);
     ox_micro_case *c = ox_calloc(1, sizeof(*c));
     if (!c) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a micro-benchmark");
-    const int32_t cpus = ox_cpu_count();
-    c->cost.n_threads = row->n_threads && row->n_threads < cpus ? row->n_threads : cpus;
+    c->cost.n_threads = threads_of(row);
     c->layout = layout;
     c->forced = forced;
     c->rows = family;
@@ -126,6 +131,26 @@ ox_status ox_micro_open(ox_micro_case **out, size_t i, uint32_t layout, ox_err *
     if (i >= OX_COUNT(rows))
         return OX_FAIL(err, OX_BAD_ARGUMENT, "there is no micro-benchmark %zu", i);
     return open_row(out, &rows[i], layout, NULL, NULL, err);
+}
+
+ox_status ox_micro_open_peer(ox_micro_case **out, size_t i, uint32_t layout, ox_err *err)
+{
+    *out = NULL;
+    if (i >= OX_COUNT(rows))
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "there is no micro-benchmark %zu", i);
+    if (!rows[i].make) return OX_FAIL(err, OX_UNSUPPORTED, "%s: %s", rows[i].name, rows[i].text);
+    const micro_row row = rows[i];
+    ox_status st = OX_OK;
+    ox_micro_case *c = ox_calloc(1, sizeof(*c));
+    if (!c) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a micro-benchmark");
+    c->layout = layout;
+    c->cost.n_threads = threads_of(&row);
+    OX_TRY_GOTO(ox_micro_peer_make(c, &row, err));
+    *out = c;
+    return OX_OK;
+fail:
+    ox_micro_close(&c);
+    return st;
 }
 
 void ox_micro_cost_of(const ox_micro_case *c, ox_micro_cost *out)
@@ -221,7 +246,7 @@ ox_status ox_kernel_choose(size_t i, ox_kernel_choice *out, ox_err *err)
     const ox_status st = typical ? open_row(&c, typical, 0, f->rows, row, &refused) : OX_OK;
     if (st == OX_NO_MEMORY) return OX_FAIL(err, st, "%s", refused.msg);
     if (c) args = args_for(c, row);
-    const ox_kernel_row *best = ox_kernel_pick(f->rows, OX_DEVICE_CPU, &m, args);
+    const ox_kernel_row *best = st ? NULL : ox_kernel_pick(f->rows, OX_DEVICE_CPU, &m, args);
     out->picked = !st && best == row;
     out->why = st            ? "it does not take this shape"
                : out->picked ? "first row whose needs are met and that takes the shape"

@@ -139,6 +139,10 @@ MICRO_FAMILY(mass)
 #define MICRO_LAUNCH(c, f, args, units, step, err)                                                 \
     ox_micro_launch(c, ox_##f##_rows, micro_call_##f, args, units, step, err)
 
+/* micro_peer.c: makes the case of a row as ONNX Runtime runs it; OX_UNSUPPORTED when it cannot,
+ * OX_NO_DEVICE without ONNX Runtime. */
+micro_make_fn ox_micro_peer_make;
+
 /* The makers that micro.def names. */
 #define OX_MICRO(name, make, kind, a, b, c, n_threads, runs) micro_make_fn ox_micro_##make;
 #define OX_MICRO_ABSENT(name, why)

@@ -2,7 +2,7 @@
 
 usage: test_bench.py --oxgen BIN
 """
-import argparse, json, os, random, subprocess, tempfile
+import argparse, json, os, random, subprocess, sys, tempfile
 
 p = argparse.ArgumentParser()
 p.add_argument('--oxgen', required=True)
@@ -82,12 +82,40 @@ def micro(tmp):
     check('samples come in rounds', all(x['rounds'] == [2] * 5 and len(x['samples']) == 10 for x in r['rows']))
     path = os.path.join(tmp, 'micro.json')
     json.dump(r, open(path, 'w'))
+    comparators(tmp)
+    r = oxgen('bench', 'micro', 'oxgen/norm/', '--runs', 3)
+    check('--runs measures nothing', r.stdout == '')
+    oxgen('bench', 'micro', 'oxgen/norm/', '--runs', 0, code=2)
+    r = json.loads(oxgen('bench', 'micro', 'oxgen/norm/', '-r', 5, '--no-roof', '--json').stdout)
+    check('--no-roof measures no roof', all(x['roof'] is None and x['share'] is None for x in r['rows']))
     table = oxgen('bench', 'micro', 'mxfp4', '-r', 1).stdout
     check('the table lists absent rows with the reason', table.count('absent: ') == 4, table)
     oxgen('bench', 'micro', 'no-such-row', code=2)
     oxgen('bench', 'micro', '-r', 0, code=2)
     oxgen('bench', 'micro', '-r', 201, code=2)
     return path
+
+
+def comparators(tmp):
+    names = ['matmul/small_generic_f32_threads=1/', 'add/small_f32', 'gather/small_f32', 'reduce_mean/small', 'block_quantized_matmul', 'oxgen/norm/threads=1/1x896']
+    env = dict(os.environ, VIRTUAL_ENV=sys.prefix)
+    r = subprocess.run([a.oxgen, 'bench', 'micro', *names, '--comparator', '--json', '-r', '5', '--no-roof'], capture_output=True, text=True, env=env, timeout=120)
+    if r.returncode == 5:
+        check('without ONNX Runtime --comparator says so', 'ONNX Runtime' in r.stderr and r.stderr.count('\n') == 1, r.stderr)
+    else:
+        rows = {x['name']: x for x in json.loads(r.stdout)['rows']}
+        beside = [n for n, x in rows.items() if x['comparator']]
+        check('ONNX Runtime runs the rows that it has', len(beside) == 5, (r.stderr, beside))
+        c = rows[beside[0]]['comparator'] if beside else {}
+        check('a comparator has a name, samples, median and ratio', c.get('name', '').startswith('ONNX Runtime 1.') and len(c['samples']) == 5
+              and abs(c['ratio'] - c['median'] / rows[beside[0]]['median']) < 1e-3 * c['ratio'], c)
+    path = os.path.join(tmp, 'comparators.json')
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../tools/micro-comparators')
+    r = subprocess.run([sys.executable, script], stdout=open(path, 'w'), timeout=120)
+    if r.returncode == 0:
+        rows = json.loads(oxgen('bench', 'micro', 'tokenization/', '-r', 5, '--json', '--comparators', path).stdout)['rows']
+        check('tokenizers beside ours', all(x['comparator']['name'].startswith('tokenizers ') and x['comparator']['median'] > 0 for x in rows) and len(rows) == 2, rows)
+    oxgen('bench', 'micro', 'tokenization/', '-r', 5, '--comparators', os.path.join(tmp, 'nothing'), code=1)
 
 
 def result(path, unit, rows):
@@ -130,6 +158,18 @@ def diff(tmp, measured):
     check('more tokens a second are faster', run(a_path, b_path)['pp']['verdict'] == 'faster')
     check('units are compared', run(b_path, result(a_path, 'ms', [('pp', noisy(1), {})]))['pp']['verdict'] == 'different units')
     check('the table says it too', 'no difference shown' in oxgen('bench', 'diff', measured, measured).stdout)
+    result(a_path, 'ms', [('worse', noisy(1), {}), ('bit', noisy(1), {}), ('better', noisy(1), {})])
+    result(b_path, 'ms', [('worse', noisy(1.2), {}), ('bit', noisy(1.06), {}), ('better', noisy(.5), {})])
+    rows = json.loads(oxgen('bench', 'diff', a_path, b_path, '--json', '--threshold', 10).stdout)['rows']
+    check('beyond a threshold is the whole interval', {x['name']: x['beyond'] for x in rows} == {'worse': True, 'bit': False, 'better': False}, rows)
+    check('the table says it too', 'beyond the threshold' in oxgen('bench', 'diff', a_path, b_path, '--threshold', 10).stdout)
+    for path, by in ((a_path, 1), (b_path, 1.04)):
+        result(path, 'ms', [('layout', rounds(by), in_rounds)])
+        text = json.load(open(path))
+        json.dump(dict(text, paired=True), open(path, 'w'))
+    check('rounds measured side by side are compared in pairs', run(a_path, b_path)['layout']['verdict'] == 'slower', run(a_path, b_path))
+    oxgen('bench', 'diff', measured, measured, '--confidence', 10, code=2)
+    oxgen('bench', 'diff', measured, measured, '--threshold', -1, code=2)
     oxgen('bench', 'diff', measured, code=2)
     oxgen('bench', 'diff', measured, os.path.join(tmp, 'none.json'), code=1)
     for text in ('{', '{}', '[]', '{"rows":7}'):
@@ -150,7 +190,7 @@ def kernels():
         check('what is picked runs here', all(r['runs'] for r in rows if r['picked']))
         check('every row says why', all(r['why'] for r in rows))
         check('rows that run and have a shape are timed',
-              all(bool(r['samples']) == bool(r['runs'] and r['shape']) for r in rows))
+              all(bool(r['samples']) == bool(r['runs'] and r['shape'] and 'does not take' not in r['why']) for r in rows))
 
 
 with tempfile.TemporaryDirectory() as tmp:

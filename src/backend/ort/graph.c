@@ -98,18 +98,30 @@ static ox_status bind_inputs(ox_ort_graph *g, const char *const *names, const ox
     return OX_OK;
 }
 
+ox_status ox_ort_graph_bind(ox_ort_graph *g, const char *const *names, const ox_tensor *in,
+                            size_t n_in, ox_err *err)
+{
+    OX_TRY(bind_inputs(g, names, in, n_in, err));
+    for (size_t i = 0; i < g->ports.n_outputs; i++)
+        OX_TRY(ox_ort_check(
+            g->o, g->o->api.BindOutputToDevice(g->binding, g->ports.outputs[i].name.p, g->o->cpu),
+            "ONNX Runtime refuses an output", err));
+    return OX_OK;
+}
+
+ox_status ox_ort_graph_repeat(ox_ort_graph *g, ox_err *err)
+{
+    return ox_ort_check(g->o, g->o->api.RunWithBinding(g->session, NULL, g->binding),
+                        "ONNX Runtime failed", err);
+}
+
 ox_status ox_ort_graph_run(ox_ort_graph *g, const char *const *names, const ox_tensor *in,
                            size_t n_in, ox_tensor *out, ox_err *err)
 {
     const ox_ort *o = g->o;
     drop_values(g);
-    OX_TRY(bind_inputs(g, names, in, n_in, err));
-    for (size_t i = 0; i < g->ports.n_outputs; i++)
-        OX_TRY(ox_ort_check(
-            o, o->api.BindOutputToDevice(g->binding, g->ports.outputs[i].name.p, o->cpu),
-            "ONNX Runtime refuses an output", err));
-    OX_TRY(ox_ort_check(o, o->api.RunWithBinding(g->session, NULL, g->binding),
-                        "ONNX Runtime failed", err));
+    OX_TRY(ox_ort_graph_bind(g, names, in, n_in, err));
+    OX_TRY(ox_ort_graph_repeat(g, err));
     OX_TRY(ox_ort_check(
         o, o->api.GetBoundOutputValues(g->binding, o->allocator, &g->values, &g->n_values),
         "ONNX Runtime does not give the outputs", err));

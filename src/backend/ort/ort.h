@@ -88,4 +88,8 @@ const char *ox_ort_graph_output(const ox_ort_graph *g, size_t i);
 /* out [n_outputs]: data is the graph's until its next run or close. */
 ox_status ox_ort_graph_run(ox_ort_graph *g, const char *const *names, const ox_tensor *in,
                            size_t n_in, ox_tensor *out, ox_err *err);
+/* For timing: binds operands that the caller keeps, then runs on them again and again. */
+ox_status ox_ort_graph_bind(ox_ort_graph *g, const char *const *names, const ox_tensor *in,
+                            size_t n_in, ox_err *err);
+ox_status ox_ort_graph_repeat(ox_ort_graph *g, ox_err *err);
 #endif
