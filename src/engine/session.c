@@ -95,6 +95,7 @@ static ox_status planned_step(ox_session *s, const int32_t *ids, size_t n, size_
 static ox_status ort_step(ox_session *s, const int32_t *ids, size_t n, size_t n_wanted,
                           ox_logits_fn *fn, void *user, ox_err *err)
 {
+    ox_ort_state_make_room(s->ort, s->ids.n + n);
     const size_t has = ox_ort_state_length(s->ort);
     if (has < s->ids.n)
         OX_TRY(ox_ort_append(s->ort, s->ids.p + has, s->ids.n - has, 0, NULL, NULL, err));

@@ -19,7 +19,9 @@ class Err(C.Structure):
 
 class ModelOptions(C.Structure):  # as far as it is needed: struct_size says so
     _fields_ = [('struct_size', C.c_uint32), ('n_threads', I32), ('context', C.c_int64), ('backend', C.c_char_p),
-                ('device', C.c_char_p), ('numerics', C.c_char_p)]
+                ('device', C.c_char_p), ('numerics', C.c_char_p), ('kv', C.c_char_p), ('quant', C.c_char_p),
+                ('quant_block', I32), ('quant_asym', I32), ('head_bits', I32), ('text_only', I32), ('progress', P),
+                ('progress_user', P), ('ort_options', C.POINTER(C.c_char_p)), ('n_ort_options', SIZE)]
 
 
 class OgaOptions(C.Structure):
@@ -80,7 +82,9 @@ class Session:
 
 
 def open_model(lib, path, backend):
-    o = ModelOptions(C.sizeof(ModelOptions), 1, 0, backend.encode(), None, None)
+    backend, *options = backend.split(':')  # ort:K=V:K=V
+    o = ModelOptions(struct_size=C.sizeof(ModelOptions), n_threads=1, backend=backend.encode(), n_ort_options=len(options),
+                     ort_options=(C.c_char_p * len(options))(*[x.encode() for x in options]))
     m, err = P(), Err()
     if lib.ox_model_open(C.byref(m), path.encode(), C.byref(o), C.byref(err)):
         raise SystemExit(err.msg.decode())

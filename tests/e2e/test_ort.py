@@ -146,15 +146,16 @@ def odd_decoders(d):
 def ways_back(folders, made):
     for name, folder, tolerance in (('f32', folders['f32'], 1e-5), ('int4', folders['int4'], 1e-5), ('f16', folders['f16'], 5e-3), ('concat', made['concat'], 1e-5),
                                     ('half', made['half'], 5e-3), ('state', made['state'], 1e-5), ('last', made['last'], 1e-5)):
-        r = lib('session', folder, 'ort', ','.join(map(str, IDS + [44, 45])))
-        if 'error' in r:
-            check(f'{name}: sessions', False, r['error'])
-            continue
-        plain = np.array(r['plain'])
-        for way, row in r.items():
-            off = onnx_decoder.difference(np.array(row), plain)
-            same = way in ('rewound', 'rewound to 0', 'forked', 'back from far') and name != 'state'
-            check(f'{name}: a session that is {way}', off == 0 if same else off < tolerance, off)
+        for backend in ('ort', 'ort:caches=library'):
+            r = lib('session', folder, backend, ','.join(map(str, IDS + [44, 45])))
+            if 'error' in r:
+                check(f'{name}: {backend}: sessions', False, r['error'])
+                continue
+            plain = np.array(r['plain'])
+            for way, row in r.items():
+                off = onnx_decoder.difference(np.array(row), plain)
+                same = way in ('rewound', 'rewound to 0', 'forked', 'back from far') and name != 'state' and backend == 'ort'
+                check(f'{name}: {backend}: a session that is {way}', off == 0 if same else off < tolerance, off)
 
 
 def plain_graphs(d):
@@ -198,7 +199,7 @@ def commands(hf, folders, d):
     sampled = ('--temperature', '0.8', '--seed', 7)
     check('sampling is the same engine', generate(f32, IDS, 12, 'ort', *sampled) == generate(f32, IDS, 12, 'native', '--numerics', 'exact', *sampled))
     for o in ('graph_optimization_level=disable', 'spinning=0', 'execution_mode=parallel', 'session.disable_prepacking=1', 'enable_cpu_mem_arena=0',
-              'enable_mem_pattern=0', 'inter_op_num_threads=2'):
+              'enable_mem_pattern=0', 'inter_op_num_threads=2', 'caches=library'):
         check(f'--ort-option {o}', generate(f32, IDS, 8, 'ort', '--ort-option', o) == generate(f32, IDS, 8, 'ort'))
     for o in ('spinning=2', 'graph_optimization_level=most', 'intra_op_num_threads=x', 'nosuch=1', 'novalue', '=3'):
         refused(f'--ort-option {o}', oxgen('generate', f32, 'hi', '--backend', 'ort', '--ort-option', o), 2, o)

@@ -53,7 +53,7 @@ static ox_status read_end_id(int32_t *id, const char *folder, ox_err *err)
                         : OX_FAIL(err, OX_NO_MEMORY, "no memory for a path");
     if (!st) st = ox_json_parse(&root, &arena, ox_buf_view(&text), err);
     if (!st) st = ox_json_opt_i64(root, "model.vocab_size", 0, INT32_MAX, &vocab, err);
-    if (st && path) ox_err_prefix(err, "%s", path);
+    if (st && err && path && !strstr(err->msg, path)) ox_err_prefix(err, "%s", path);
     *id = vocab > 0 ? (int32_t)(vocab - 1) : 0;
     ox_arena_deinit(&arena);
     ox_buf_deinit(&text);

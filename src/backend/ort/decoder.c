@@ -117,6 +117,33 @@ static ox_status find_logits(ox_ort_decoder *d, ox_source *s, ox_err *err)
     return OX_OK;
 }
 
+bool ox_ort_decoder_on_cuda(const ox_ort_decoder *d)
+{
+    return strstr(d->settings.p, "\"provider\":\"CUDA\"") != NULL;
+}
+
+/* Whether one of the user's settings is exactly this. */
+static bool asks_for(const ox_ort_settings *s, const char *option)
+{
+    for (size_t i = 0; i < s->n_options; i++)
+        if (!strcmp(s->options[i], option)) return true;
+    return false;
+}
+
+/* On a GPU memory of ours would be copied there and back each step: the library keeps the caches.
+ */
+static ox_status choose_cache_memory(ox_ort_decoder *d, const ox_ort_settings *s, ox_err *err)
+{
+    const bool cuda = ox_ort_decoder_on_cuda(d);
+    if (asks_for(s, "caches=bound") || !(cuda || asks_for(s, "caches=library"))) return OX_OK;
+    for (size_t i = 0; i < d->caches.n; i++)
+        d->can_go_back &= d->caches.p[i].shared;
+    return ox_ort_check(d->o,
+                        d->o->api.CreateMemoryInfo(cuda ? "Cuda" : "Cpu", OX_ORT_DEVICE_ALLOCATOR,
+                                                   0, OX_ORT_MEMORY_DEFAULT, &d->held),
+                        "ONNX Runtime has no such memory", err);
+}
+
 ox_status ox_ort_decoder_open(ox_ort_decoder **out, ox_source *s, const char *onnx,
                               const ox_ort_settings *settings, ox_err *err)
 {
@@ -133,6 +160,7 @@ ox_status ox_ort_decoder_open(ox_ort_decoder **out, ox_source *s, const char *on
     OX_TRY_GOTO(find_logits(d, s, err));
     OX_TRY_GOTO(ox_ort_find_caches(d, s, err));
     ox_ort_look_into_file(d, onnx);
+    OX_TRY_GOTO(choose_cache_memory(d, settings, err));
     size_t n_shared = 0;
     for (size_t i = 0; i < d->caches.n; i++)
         n_shared += d->caches.p[i].shared;
@@ -149,6 +177,7 @@ void ox_ort_decoder_close(ox_ort_decoder **decoder)
 {
     ox_ort_decoder *d = *decoder;
     if (!d) return;
+    if (d->held) d->o->api.ReleaseMemoryInfo(d->held);
     if (d->session) d->o->api.ReleaseSession(d->session);
     ox_vec_deinit(&d->feeds);
     ox_vec_deinit(&d->caches);
@@ -186,11 +215,6 @@ uint64_t ox_ort_decoder_kv_bytes(const ox_ort_decoder *d)
         if (d->caches.p[i].axis >= 0)
             total += (uint64_t)d->caches.p[i].outer * d->caches.p[i].inner;
     return total;
-}
-
-bool ox_ort_decoder_on_cuda(const ox_ort_decoder *d)
-{
-    return strstr(d->settings.p, "\"provider\":\"CUDA\"") != NULL;
 }
 
 size_t ox_ort_decoder_rows(const ox_ort_decoder *d)

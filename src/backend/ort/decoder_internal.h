@@ -54,7 +54,8 @@ struct ox_ort_decoder {
     size_t most_rows;
     uint64_t weight_bytes; /* of all initializers; 0 = not known */
     ox_ort_cost cost;
-    bool can_go_back; /* no state that only knows its latest value */
+    bool can_go_back;    /* no state that only knows its latest value */
+    ox_ort_memory *held; /* not NULL: caches stay values of the library, made in this memory */
     bool profiled;
 };
 

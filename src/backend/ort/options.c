@@ -115,6 +115,15 @@ static ox_status set_custom_ops(making *m, const char *value, ox_err *err)
     return pass(m, m->o->api.RegisterCustomOpsLibrary_V2(m->so, value), err);
 }
 
+/* decoder.c reads it. */
+static ox_status set_caches(making *m, const char *value, ox_err *err)
+{
+    static const char *const places[] = {"bound", "library", NULL};
+    (void)m;
+    (void)err;
+    return index_of(places, value) < 0 ? OX_BAD_ARGUMENT : OX_OK;
+}
+
 static ox_status set_nothing(making *m, const char *value, ox_err *err)
 {
     (void)m;

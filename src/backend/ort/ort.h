@@ -68,6 +68,9 @@ void ox_ort_state_close(ox_ort_state **s);
 ox_status ox_ort_state_fork(ox_ort_state **out, const ox_ort_state *s, ox_err *err);
 /* Keeps the first n positions, or none when the graph has a state that cannot go back. */
 void ox_ort_state_truncate(ox_ort_state *s, size_t n);
+/* Before an append that makes the sequence total positions long: a cache that the library keeps
+ * cannot grow where it is and is emptied instead, to be made again. */
+void ox_ort_state_make_room(ox_ort_state *s, size_t total);
 size_t ox_ort_state_length(const ox_ort_state *s);
 uint64_t ox_ort_state_bytes(const ox_ort_state *s);
 /* Runs n ids (at most ox_ort_decoder_rows) behind the state's positions; logits of the last

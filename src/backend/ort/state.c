@@ -1,9 +1,10 @@
 /* state.c - one sequence on a decoder: the memory behind its past and present ports, and a step.
  *
- *     port                      memory                               bound
- *     in place (shared)         one buffer of `capacity` positions   once, until it grows
- *     grows, not in place       two buffers, exact lengths           past = one, present = the
- * other fixed state               two buffers                          likewise, changing places
+ *     port                 memory                        bound
+ *     in place (shared)    one buffer with room to grow  once, until it grows
+ *     grows by a copy      two buffers, exact lengths    past = one, present = other
+ *     fixed state          two buffers                   likewise, changing places
+ *     any, on a GPU        values of the library         a present is the next past
  *
  * A step changes nothing that the next one relies on before it has succeeded, so a failed step
  * leaves the sequence as it was. */
@@ -22,11 +23,13 @@ typedef struct block {
 struct ox_ort_state {
     const ox_ort_decoder *d;
     ox_ort_binding *binding;
-    block *blocks;  /* [caches.n][2] */
-    block *numbers; /* [feeds.n] */
+    block *blocks;       /* [caches.n][2] */
+    ox_ort_value **held; /* [caches.n] presents of the last step, where the library keeps them */
+    block *numbers;      /* [feeds.n] */
     block logits, row;
-    bool bound; /* shared buffers, as they are now */
-    int turn;   /* which of two buffers holds the past */
+    size_t capacity; /* positions of in-place caches that the library keeps */
+    bool bound;      /* shared buffers, as they are now */
+    int turn;        /* which of two buffers holds the past */
     size_t n_positions;
 };
 
@@ -161,6 +164,79 @@ static ox_status bind_turns(ox_ort_state *s, size_t total, ox_err *err)
     return OX_OK;
 }
 
+static void drop_held(ox_ort_state *s)
+{
+    for (size_t i = 0; s->held && i < s->d->caches.n; i++) {
+        if (s->held[i]) s->d->o->api.ReleaseValue(s->held[i]);
+        s->held[i] = NULL;
+    }
+}
+
+/* The first past is memory of ours, zero: empty, or with room to grow for a cache in place. */
+static ox_status bind_first(ox_ort_state *s, size_t i, ox_err *err)
+{
+    const cache_port *c = &s->d->caches.p[i];
+    const size_t positions = c->shared ? s->capacity : 0;
+    size_t bytes;
+    ox_tensor t;
+    if (!cache_bytes(c, positions, &bytes))
+        return OX_FAIL(err, OX_LIMIT, "a cache of %zu positions is too large", positions);
+    OX_TRY(block_reserve(block_of(s, i, 0), bytes ? bytes : 1, "a cache", err));
+    cache_tensor(&t, c, block_of(s, i, 0)->p, positions);
+    return bind(s, c->past, &t, true, err);
+}
+
+/* The last step's presents are this one's past, and its present again where that works. */
+static ox_status bind_held(ox_ort_state *s, ox_err *err)
+{
+    static const char phrase[] = "ONNX Runtime cannot bind a cache";
+    const ox_ort *o = s->d->o;
+    for (size_t i = 0; i < s->d->caches.n; i++) {
+        const cache_port *c = &s->d->caches.p[i];
+        if (s->held[i])
+            OX_TRY(ox_ort_check(o, o->api.BindInput(s->binding, c->past, s->held[i]), phrase, err));
+        else
+            OX_TRY(bind_first(s, i, err));
+        OX_TRY(ox_ort_check(o,
+                            s->held[i] && c->shared
+                                ? o->api.BindOutput(s->binding, c->present, s->held[i])
+                                : o->api.BindOutputToDevice(s->binding, c->present, s->d->held),
+                            phrase, err));
+    }
+    return OX_OK;
+}
+
+/* Outputs come in the order in which they were bound first: logits, then the caches. */
+static ox_status keep_held(ox_ort_state *s, ox_err *err)
+{
+    const ox_ort *o = s->d->o;
+    ox_ort_value **values = NULL;
+    size_t n = 0;
+    OX_TRY(ox_ort_check(o, o->api.GetBoundOutputValues(s->binding, o->allocator, &values, &n),
+                        "ONNX Runtime does not give the caches", err));
+    const bool whole = n == s->d->caches.n + 1;
+    if (whole) drop_held(s);
+    for (size_t i = 0; i < n; i++) {
+        if (whole && i)
+            s->held[i - 1] = values[i];
+        else
+            o->api.ReleaseValue(values[i]);
+    }
+    if (values)
+        OX_TRY(ox_ort_check(o, o->api.AllocatorFree(o->allocator, values), "ONNX Runtime", err));
+    return whole ? OX_OK
+                 : OX_FAIL(err, OX_FAILED, "ONNX Runtime gave %zu outputs; expected %zu", n,
+                           s->d->caches.n + 1);
+}
+
+static ox_status bind_caches(ox_ort_state *s, size_t total, ox_err *err)
+{
+    if (s->d->held) return bind_held(s, err);
+    OX_TRY(grow_shared(s, total, err));
+    OX_TRY(bind_shared(s, err));
+    return bind_turns(s, total, err);
+}
+
 /* --- numbers ---------------------------------------------------------------------------------- */
 
 static void put_number(void *p, size_t i, ox_dtype type, int64_t v)
@@ -290,9 +366,7 @@ static ox_status run(ox_ort_state *s, const step *q, ox_err *err)
 {
     const ox_ort *o = s->d->o;
     OX_TRY(bind_logits(s, q, err)); /* first: give_theirs counts on it */
-    OX_TRY(grow_shared(s, q->total, err));
-    OX_TRY(bind_shared(s, err));
-    OX_TRY(bind_turns(s, q->total, err));
+    OX_TRY(bind_caches(s, q->total, err));
     for (size_t i = 0; i < s->d->feeds.n; i++)
         OX_TRY(bind_feed(s, i, q, err));
     OX_TRY(ox_ort_check(o, o->api.RunWithBinding(s->d->session, NULL, s->binding),
@@ -301,6 +375,7 @@ static ox_status run(ox_ort_state *s, const step *q, ox_err *err)
         OX_TRY(give_theirs(s, q, err));
     else if (q->n_wanted)
         OX_TRY(give_rows(s, s->logits.p, s->d->rows == LOGITS_LAST ? 1 : q->n, q, err));
+    if (s->d->held) OX_TRY(keep_held(s, err));
     s->n_positions = q->total;
     s->turn = !s->turn;
     return OX_OK;
@@ -333,8 +408,10 @@ ox_status ox_ort_state_open(ox_ort_state **out, const ox_ort_decoder *d, ox_err 
     s->d = d;
     s->blocks = ox_calloc(d->caches.n * 2, sizeof(*s->blocks));
     s->numbers = ox_calloc(d->feeds.n, sizeof(*s->numbers));
-    ox_status st =
-        s->blocks && s->numbers ? OX_OK : OX_FAIL(err, OX_NO_MEMORY, "no memory for a session");
+    s->held = ox_calloc(d->caches.n, sizeof(*s->held));
+    ox_status st = s->blocks && s->numbers && s->held
+                       ? OX_OK
+                       : OX_FAIL(err, OX_NO_MEMORY, "no memory for a session");
     if (!st)
         st = ox_ort_check(d->o, d->o->api.CreateIoBinding(d->session, &s->binding),
                           "ONNX Runtime cannot start a session", err);
@@ -350,12 +427,14 @@ void ox_ort_state_close(ox_ort_state **state)
     ox_ort_state *s = *state;
     if (!s) return;
     if (s->binding) s->d->o->api.ReleaseIoBinding(s->binding);
+    drop_held(s);
     for (size_t i = 0; s->blocks && i < s->d->caches.n * 2; i++)
         block_free(&s->blocks[i]);
     for (size_t i = 0; s->numbers && i < s->d->feeds.n; i++)
         block_free(&s->numbers[i]);
     block_free(&s->logits);
     block_free(&s->row);
+    ox_free(s->held);
     ox_free(s->blocks);
     ox_free(s->numbers);
     ox_free(s);
@@ -366,6 +445,8 @@ ox_status ox_ort_state_fork(ox_ort_state **out, const ox_ort_state *from, ox_err
 {
     ox_ort_state *s = NULL;
     OX_TRY(ox_ort_state_open(&s, from->d, err));
+    *out = s;
+    if (from->d->held) return OX_OK; /* runs again what from holds */
     s->turn = from->turn;
     s->n_positions = from->n_positions;
     for (size_t i = 0; i < s->d->caches.n * 2; i++) {
@@ -373,12 +454,11 @@ ox_status ox_ort_state_fork(ox_ort_state **out, const ox_ort_state *from, ox_err
         if (!b->p) continue;
         const ox_status st = block_reserve(&s->blocks[i], b->bytes, "the key/value cache", err);
         if (st) {
-            ox_ort_state_close(&s);
+            ox_ort_state_close(out);
             return st;
         }
         memcpy(s->blocks[i].p, b->p, b->bytes);
     }
-    *out = s;
     return OX_OK;
 }
 
@@ -395,13 +475,23 @@ void ox_ort_state_truncate(ox_ort_state *s, size_t n)
 {
     if (n >= s->n_positions) return;
     if (!s->d->can_go_back) n = 0;
+    if (!s->d->can_go_back) drop_held(s);
     for (size_t i = 0; i < s->d->caches.n; i++) {
         const cache_port *c = &s->d->caches.p[i];
         const block *b = block_of(s, i, s->turn);
         if (c->axis < 0 && b->p) memset(b->p, 0, b->bytes);
-        if (c->axis >= 0 && !c->shared) cut(s, i, n);
+        if (c->axis >= 0 && !c->shared && !s->d->held) cut(s, i, n);
     }
     s->n_positions = n;
+}
+
+void ox_ort_state_make_room(ox_ort_state *s, size_t total)
+{
+    if (!s->d->held || total <= s->capacity) return;
+    s->capacity = s->capacity * 2 > total ? s->capacity * 2 : total;
+    if (s->capacity < FIRST_CAPACITY) s->capacity = FIRST_CAPACITY;
+    drop_held(s);
+    s->n_positions = 0;
 }
 
 size_t ox_ort_state_length(const ox_ort_state *s)
