@@ -51,6 +51,12 @@ asan:
 all-asan:
 	@$(call CONFIGURE,build/asan,-DOXGEN_SANITIZE=address$(comma)undefined -DCMAKE_BUILD_TYPE=Debug)
 	@cmake --build build/asan -j $(JOBS)
+## cover: which lines and branches the tests reach; HTML in build/cover/report, the total on the last line (COVER=--quick: unit tests only)
+cover: test-packages
+	@$(call CONFIGURE,build/cover,-DOXGEN_COVERAGE=ON -DCMAKE_BUILD_TYPE=Debug)
+	@cmake --build build/cover -j $(JOBS)
+	@py="$$(tools/venv tools/requirements-cover.txt)"; tools/cover --build build/cover --python "$$py" --gcovr "$$(dirname "$$py")/gcovr" \
+	  --model "$$(tools/get-model build/models)" $(COVER)
 
 PYTHON ?= build/venv/bin/python
 NODE_TESTS ?= build/node-tests
@@ -108,4 +114,4 @@ clean:
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  %-12s %s\n", $$1, $$2 }'
-.PHONY: test-gpu all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests install dist bench fuzz figures regress clean help
+.PHONY: test-gpu all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests install dist bench fuzz figures regress cover clean help

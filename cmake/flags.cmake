@@ -17,6 +17,13 @@ if(OXGEN_SANITIZE)
   add_link_options(-fsanitize=${OXGEN_SANITIZE})
 endif()
 
+option(OXGEN_COVERAGE "count lines and branches (gcov)" OFF)
+if(OXGEN_COVERAGE)
+  add_compile_options(--coverage -fprofile-update=atomic)
+  add_link_options(--coverage)
+  list(REMOVE_ITEM OXGEN_REQUIRED_FLAGS -Werror) # at this optimisation gcc warns of what is not so
+endif()
+
 option(OXGEN_FUZZER "link the fuzz targets with libFuzzer (clang)" OFF)
 if(OXGEN_FUZZER)
   add_compile_options(-fsanitize=fuzzer-no-link)
@@ -47,7 +54,7 @@ function(oxgen_isa_flags)
     endif()
     if(OXGEN_FUZZER)
       list(APPEND flags -fno-sanitize=all -O1) # kernels are not fuzzed, and slow to compile so
-    elseif(OXGEN_SANITIZE)
+    elseif(OXGEN_SANITIZE OR OXGEN_COVERAGE)
       list(APPEND flags -O1) # at -O3 the sanitizers' checks take minutes to compile
     else()
       list(APPEND flags -O3)

@@ -78,8 +78,8 @@ static void put_machine(comparison *c)
     bench_put_machine(&b);
     if (b.n) b.n--; /* its closing brace */
     uname(&u);
-    gmtime_r(&t, &utc);
-    strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    if (!gmtime_r(&t, &utc)) utc = (struct tm){0};
+    (void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);
     read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor, sizeof(governor));
     ox_buf_printf(&b, ",\"time\":\"%s\",\"memory_bytes\":%lld,\"kernel\":", when,
                   (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
