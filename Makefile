@@ -33,6 +33,21 @@ quick: all
 ## ktest: kernels against their references; FAMILY=name restricts
 ktest: all
 	@$(BUILD)/tests/ktest $(FAMILY)
+## torture: random kernel tests until every family has compared CASES outputs (FAMILY=name restricts)
+CASES ?= 100000
+torture: all
+	@nice $(BUILD)/tests/ktest $(or $(FAMILY),all) $$(od -An -N4 -tu4 /dev/urandom) $(CASES)
+## tiers: the kernel tests on an emulated CPU without AVX-512: no row uses what its tier lacks
+tiers: all
+	@tools/need-packages qemu-user
+	@nice qemu-x86_64 -cpu max,avx512f=off $(BUILD)/tests/ktest $(FAMILY)
+## tsan: the team and a short generate under the thread sanitizer (MODEL=path)
+tsan:
+	@$(call CONFIGURE,build/tsan,-DOXGEN_SANITIZE=thread -DCMAKE_BUILD_TYPE=Debug)
+	@cmake --build build/tsan -j $(JOBS) --target test.base.team oxgen_cli
+	@build/tsan/tests/test.base.team
+	@model=$(or $(MODEL),$$(tools/get-model build/models)); \
+	  build/tsan/oxgen generate $$model "The capital of France is" -n 4 --threads 4
 ## check: layers, symbols, sizes, names, public headers, formatting; all of them run, then the verdict
 check: all
 	@bad=0; for c in layers "symbols $(BUILD)/liboxgen.a" style headers format; do \
@@ -114,4 +129,4 @@ clean:
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  %-12s %s\n", $$1, $$2 }'
-.PHONY: test-gpu all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests install dist bench fuzz figures regress cover clean help
+.PHONY: test-gpu all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests install dist bench torture tiers tsan fuzz figures regress cover clean help

@@ -124,26 +124,71 @@ const char *ox_cpu_model(void)
 #endif
 }
 
-/* cpu.max of cgroup v2 holds "<quota> <period>" in microseconds, or "max". */
-static int quota_cpus(void)
+/* "<quota> <period>" in microseconds, or "max": whole CPUs, rounded up; 0 = no limit known. */
+static int quota_in(const char *dir)
 {
+    char path[4096];
     long quota = 0, period = 0;
-    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (snprintf(path, sizeof(path), "%s/cpu.max", dir) >= (int)sizeof(path)) return 0;
+    FILE *f = fopen(path, "re");
     if (!f) return 0;
     const int n = fscanf(f, "%ld %ld", &quota, &period);
     fclose(f);
     if (n != 2 || quota <= 0 || period <= 0) return 0;
     const long cpus = (quota + period - 1) / period;
-    return cpus < 1 ? 1 : (int)cpus;
+    return cpus < 1 ? 1 : cpus > OX_CPU_MOST ? OX_CPU_MOST : (int)cpus;
+}
+
+/* The process's own group (cgroup v2) and those above it: the smallest quota counts. */
+int ox_cpu_quota(const char *root, const char *membership)
+{
+    char dir[4096] = "", line[2048];
+    FILE *f = fopen(membership, "re");
+    while (f && fgets(line, sizeof(line), f))
+        if (!strncmp(line, "0::/", 4)) {
+            line[strcspn(line, "\n")] = 0;
+            if (strstr(line, "/..") || snprintf(dir, sizeof(dir), "%s%s", root, line + 3) < 0)
+                dir[0] = 0;
+        }
+    if (f) fclose(f);
+    int least = quota_in(root);
+    for (size_t n = strlen(dir); n > strlen(root); dir[n] = 0) {
+        const int here = quota_in(dir);
+        if (here && (!least || here < least)) least = here;
+        while (n > strlen(root) && dir[--n] != '/')
+            continue;
+    }
+    return least;
+}
+
+/* CPUs of the set that are the first of their core in it. */
+static int physical_cores(const cpu_set_t *set)
+{
+    int cores = 0;
+    for (size_t i = 0; i < CPU_SETSIZE; i++) {
+        if (!CPU_ISSET(i, set)) continue;
+        char path[128];
+        size_t first = i, at;
+        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list",
+                 i);
+        FILE *f = fopen(path, "re");
+        while (f && fscanf(f, "%zu", &at) == 1) { /* "0,64" or "0-1" */
+            if (at < first && CPU_ISSET(at, set)) first = at;
+            fgetc(f);
+        }
+        if (f) fclose(f);
+        cores += first == i;
+    }
+    return cores;
 }
 
 int ox_cpu_count(void)
 {
     cpu_set_t set;
     int n = 0;
-    if (!sched_getaffinity(0, sizeof(set), &set)) n = CPU_COUNT(&set);
+    if (!sched_getaffinity(0, sizeof(set), &set)) n = physical_cores(&set);
     if (n < 1) n = 1;
-    const int quota = quota_cpus();
+    const int quota = ox_cpu_quota("/sys/fs/cgroup", "/proc/self/cgroup");
     if (quota && quota < n) n = quota;
     return n;
 }

@@ -26,6 +26,11 @@ ox_status ox_cpu_cap(unsigned *out, const char *tier, ox_err *err);
 const char *ox_cpu_tier_name(unsigned features);
 /* Brand string of the CPU, static storage. */
 const char *ox_cpu_model(void);
-/* CPUs this process may use (affinity, cgroup quota), physical cores first; at least 1. */
+/* Workers worth starting: physical cores this process may use, no more than its cgroup's quota;
+ * at least 1. A second hardware thread of a core adds nothing to loops that fill its ports. */
 int ox_cpu_count(void);
+/* The smallest quota of a cgroup (v2) and the groups above it, in whole CPUs; 0 = none. root: where
+ * the groups are mounted; membership: the process's cgroup file. */
+enum { OX_CPU_MOST = 4096 };
+int ox_cpu_quota(const char *root, const char *membership);
 #endif

@@ -72,9 +72,34 @@ static void too_many_threads_are_refused(void **state)
     assert_true(err.msg[0] != 0);
 }
 
+static void count_one(void *user, int i, int n)
+{
+    (void)i;
+    (void)n;
+    atomic_fetch_add((atomic_int *)user, 1);
+}
+
+/* Teams come and go: idle, in the middle of spinning, after one job, parked. */
+static void ten_thousand_teams(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 10000; k++) {
+        const int n = 2 + k % 3, jobs = k % 4;
+        atomic_int ran = 0;
+        ox_team *t;
+        assert_int_equal(ox_team_open(&t, n, NULL), OX_OK);
+        for (int j = 0; j < jobs; j++)
+            ox_team_run(t, count_one, &ran);
+        ox_team_close(&t);
+        assert_null(t);
+        assert_int_equal(atomic_load(&ran), n * jobs);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ten_thousand_teams),
         cmocka_unit_test(barrier_separates_phases),
         cmocka_unit_test(split_covers_all_once),
         cmocka_unit_test(too_many_threads_are_refused),

@@ -174,6 +174,49 @@ static void a_switched_off_fusion_splits(void **state)
     release(&d);
 }
 
+/* Meetings of the team up to call i. */
+static int interval(const ox_plan *p, int k, int32_t i)
+{
+    int n = 0;
+    for (int32_t j = 1; j <= i; j++)
+        n += k == OX_CLASS_ONE ? p->calls.p[j].barrier_one : p->calls.p[j].barrier;
+    return n;
+}
+
+static bool reads(const ox_call *c, int32_t buffer)
+{
+    for (int i = 0; i < OX_CALL_INPUTS; i++)
+        if (c->in[i].buffer.i == buffer) return true;
+    return c->add.buffer.i == buffer;
+}
+
+/* Steps of one row: between a call of the whole team and a reader of its output the team meets;
+ * what workers repeat is written by repeated calls alone. */
+static void one_row_meets_where_it_must(void **state)
+{
+    (void)state;
+    static decoder d;
+    build(&d);
+    ox_plan *p = plan_of(&d, NULL);
+    int several = 0, one = 0;
+    for (size_t i = 0; i < p->calls.n; i++) {
+        const ox_call *w = &p->calls.p[i];
+        several += w->barrier;
+        one += w->barrier_one;
+        const int32_t out = w->out.buffer.i;
+        if (out < 0) continue;
+        assert_int_equal(w->repeat, p->buffers.p[out].repeated);
+        for (size_t j = i + 1; j < p->calls.n && !w->repeat; j++)
+            if (w->kind != OX_CALL_ROTATE && reads(&p->calls.p[j], out))
+                assert_true(interval(p, OX_CLASS_ONE, (int32_t)j) >
+                            interval(p, OX_CLASS_ONE, (int32_t)i));
+    }
+    assert_false(p->buffers.p[p->logits.buffer.i].repeated);
+    assert_true(one < several);
+    ox_plan_close(&p);
+    release(&d);
+}
+
 static void live_buffers_do_not_overlap(void **state)
 {
     (void)state;
@@ -184,7 +227,9 @@ static void live_buffers_do_not_overlap(void **state)
         for (size_t i = 0; i < p->buffers.n; i++)
             for (size_t j = 0; j < i; j++) {
                 const ox_buffer *a = &p->buffers.p[i], *b = &p->buffers.p[j];
-                if (a->first_call > b->last_call || b->first_call > a->last_call) continue;
+                if (interval(p, k, a->first_call) > interval(p, k, b->last_call) ||
+                    interval(p, k, b->first_call) > interval(p, k, a->last_call))
+                    continue;
                 const size_t rows = (size_t)p->max_rows[k],
                              wanted = rows > OX_WANTED_ROWS ? OX_WANTED_ROWS : rows;
                 const size_t na = buffer_bytes(&backend, a, a->wanted ? wanted : rows);
@@ -207,6 +252,7 @@ static void attention_waits_for_the_cache(void **state)
         if (p->calls.p[i].kind == OX_CALL_ATTEND) {
             assert_int_equal(p->calls.p[i - 1].kind, OX_CALL_APPEND);
             assert_true(p->calls.p[i].barrier);
+            assert_true(p->calls.p[i].barrier_one);
         }
     ox_plan_close(&p);
     release(&d);
@@ -217,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fusions_make_few_calls),
         cmocka_unit_test(a_switched_off_fusion_splits),
+        cmocka_unit_test(one_row_meets_where_it_must),
         cmocka_unit_test(live_buffers_do_not_overlap),
         cmocka_unit_test(attention_waits_for_the_cache),
     };

@@ -1,4 +1,6 @@
-/* ktest.c - see ktest.h. Usage: ktest [family] [seed]. Zero rows run is a failure. */
+/* ktest.c - see ktest.h. Usage: ktest [family|all] [seed] [cases]. Zero rows run is a failure; with
+ * cases a family starts over, the seed moving on, until it has compared that many outputs. */
+#define _DEFAULT_SOURCE
 #include "tests/ktest/ktest.h"
 
 #include <float.h>
@@ -7,11 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { GUARD = 256 };
+enum { PAGE = 4096 };
 static const uint32_t guard_bits = 0x7fc0beefu;
 static uint64_t state = 1;
-static int row_failures, n_ok, n_failed, n_absent;
+static int row_failures, n_ok, n_failed, n_absent, is_quiet;
+static long n_cases;
 
 uint64_t ktest_bits(void) /* splitmix64 */
 {
@@ -38,27 +42,36 @@ static void put_guard(char *p, size_t n)
         memcpy(p + i, &guard_bits, 4);
 }
 
+/* Pages nobody may touch before and behind; the buffer ends where the last page does, or up to 63
+ * bytes before, which hold a guard band like the page's beginning. */
+static size_t pages_for(size_t n)
+{
+    return (n + 63) / 64 * 64 / PAGE * PAGE + PAGE;
+}
+
 ktest_buf ktest_bytes(size_t n)
 {
-    const size_t padded = (n + 63) / 64 * 64;
-    ktest_buf b = {.n = n, .raw = aligned_alloc(64, padded + 2 * GUARD)};
-    if (!b.raw) abort();
-    put_guard(b.raw, padded + 2 * GUARD);
-    b.p = (char *)b.raw + GUARD;
-    return b;
+    const size_t inner = pages_for(n), padded = (n + 63) / 64 * 64;
+    char *raw =
+        mmap(NULL, inner + 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (raw == MAP_FAILED || mprotect(raw, PAGE, PROT_NONE) ||
+        mprotect(raw + PAGE + inner, PAGE, PROT_NONE))
+        abort();
+    put_guard(raw + PAGE, inner);
+    return (ktest_buf){.n = n, .raw = raw, .p = raw + PAGE + inner - padded};
 }
 
 void ktest_free(ktest_buf *b)
 {
-    const size_t padded = (b->n + 63) / 64 * 64;
-    const char *p = b->raw;
+    const size_t inner = pages_for(b->n);
+    const char *from = (const char *)b->raw + PAGE, *p = b->p;
     int bad = 0;
-    for (size_t i = 0; i < GUARD; i++)
-        bad |= p[i] != ((const char *)&guard_bits)[i % 4];
-    for (size_t i = GUARD + b->n; i < padded + 2 * GUARD; i++)
-        bad |= p[i] != ((const char *)&guard_bits)[i % 4];
+    for (const char *at = from; at < p; at++)
+        bad |= *at != ((const char *)&guard_bits)[(at - from) % 4];
+    for (const char *at = p + b->n; at < from + inner; at++)
+        bad |= *at != ((const char *)&guard_bits)[(at - from) % 4];
     if (bad) ktest_fail("wrote outside a buffer of %zu bytes", b->n);
-    free(b->raw);
+    munmap(b->raw, inner + 2 * PAGE);
     *b = (ktest_buf){0};
 }
 
@@ -67,6 +80,7 @@ int ktest_begin(const ox_kernel_row *row)
     const ox_machine m = {.cpu_features = ox_cpu_detected()};
     row_failures = 0;
     if (ox_kernel_runs_on(row, &m)) return 1;
+    if (is_quiet) return 0;
     printf("  absent %s\n", row->name);
     n_absent++;
     return 0;
@@ -74,10 +88,11 @@ int ktest_begin(const ox_kernel_row *row)
 
 void ktest_end(const ox_kernel_row *row)
 {
-    printf("  %s %s\n", row_failures ? "FAIL  " : "ok    ", row->name);
+    if (!is_quiet || row_failures)
+        printf("  %s %s\n", row_failures ? "FAIL  " : "ok    ", row->name);
     if (row_failures)
         n_failed++;
-    else
+    else if (!is_quiet)
         n_ok++;
 }
 
@@ -95,6 +110,7 @@ void ktest_fail(const char *fmt, ...)
 int ktest_same(const ox_kernel_row *row, const float *got, const float *want, size_t n, size_t k,
                float scale, const char *fmt, ...)
 {
+    n_cases++;
     for (size_t i = 0; i < n; i++) {
         const float w = want[i], g = got[i];
         if (!memcmp(&w, &g, sizeof(w))) continue;
@@ -119,16 +135,33 @@ int ktest_same(const ox_kernel_row *row, const float *got, const float *want, si
 #include "kernel/families.def"
 #undef OX_KERNEL_FAMILY
 
+/* One round of a family, and more until it has compared n_wanted outputs. */
+static void run_family(const char *name, void (*family)(void), long n_wanted)
+{
+    printf("%s\n", name);
+    n_cases = 0;
+    is_quiet = 0;
+    do {
+        const uint64_t seed = state;
+        const int failed = n_failed;
+        const long before = n_cases;
+        family();
+        if (n_failed > failed) printf("  seed %llu\n", (unsigned long long)seed);
+        if (n_failed > failed || n_cases == before) break;
+        is_quiet = 1;
+    } while (n_cases < n_wanted);
+    if (n_wanted) printf("  %ld cases\n", n_cases);
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
-    const char *only = argc > 1 ? argv[1] : NULL;
+    const char *only = argc > 1 && strcmp(argv[1], "all") ? argv[1] : NULL;
+    const long n_wanted = argc > 3 ? strtol(argv[3], NULL, 0) : 0;
     if (argc > 2) state = strtoull(argv[2], NULL, 0);
     printf("seed %llu\n", (unsigned long long)state);
 #define OX_KERNEL_FAMILY(name)                                                                     \
-    if (!only || !strcmp(only, #name)) {                                                           \
-        printf("%s\n", #name);                                                                     \
-        ktest_##name();                                                                            \
-    }
+    if (!only || !strcmp(only, #name)) run_family(#name, ktest_##name, n_wanted);
 #include "kernel/families.def"
 #undef OX_KERNEL_FAMILY
     printf("%d passed, %d failed, %d absent on this machine\n", n_ok, n_failed, n_absent);

@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-/* n bytes between two guard bands whose bits read as NaN; freeing checks them. */
+/* n bytes, aligned to 64, between guard bands whose bits read as NaN (freeing checks them) and
+ * pages that nobody may touch. */
 typedef struct ktest_buf {
     void *p;
     size_t n;
