@@ -26,11 +26,14 @@ typedef struct ox_dev_matrix {
 } ox_dev_matrix;
 
 /* The step record on the device. Row r: token ids[r] of sequence seq[r] at position pos[r]; page p
- * of sequence s is pages[first[s] + p]. wanted[i] = row whose logits come i-th. */
+ * of sequence s is pages[first[s] + p]. wanted[i] = row whose logits come i-th. tiles: the rows of
+ * a prompt in runs of consecutive positions of one sequence (kernel/attend/cuda_flash.h). */
 typedef struct ox_dev_step {
     const int32_t *ids, *pos, *seq, *wanted;
     const int32_t *first;
     void *const *pages;
+    const void *tiles;
+    int32_t n_tiles; /* host: 0 = the step has none */
 } ox_dev_step;
 
 /* A float matrix [n, k], row-major. */
@@ -146,6 +149,9 @@ void ox_dev_convert(const void *in, int32_t from, int32_t transposed, void *out,
 
 #define OX_DEV_ACCEPTS(fn) bool fn(const void *args);
 OX_DEV_ACCEPTS(ox_attend_cuda_accepts)
+OX_DEV_ACCEPTS(ox_attend_cuda_wgmma_accepts)
+OX_DEV_ACCEPTS(ox_matmul_cuda_wgmma_accepts)
+OX_DEV_ACCEPTS(ox_qexact_cuda_wgmma_accepts)
 
 #ifdef __cplusplus
 }

@@ -18,13 +18,16 @@ typedef enum ox_device { OX_DEVICE_NONE, OX_DEVICE_CPU, OX_DEVICE_CUDA } ox_devi
 
 /* Distance allowed between a row and the reference. EXACT rows are bit-equal to the reference on
  * every tier. SUM rows re-associate a float sum of k terms: |got - want| <= eps*(2 + sqrt(k)) *
- * sum|terms|. ROUND rows differ by elementary-function error: a few ulp of the result. */
-typedef enum ox_tol { OX_TOL_EXACT, OX_TOL_ROUND, OX_TOL_SUM } ox_tol;
+ * sum|terms|. ROUND rows differ by elementary-function error: a few ulp of the result. HALF rows
+ * round one factor of every term to float16 on the way: 2^-11 * sum|terms| beside SUM's. */
+typedef enum ox_tol { OX_TOL_EXACT, OX_TOL_ROUND, OX_TOL_SUM, OX_TOL_HALF } ox_tol;
+
+enum { OX_SM_90A = 0x1000 + 90 }; /* instructions that no later SM has */
 
 typedef struct ox_kernel_row {
     const char *name;
     ox_device device; /* OX_DEVICE_NONE ends a list */
-    unsigned needs;   /* CPU: feature bits; CUDA: lowest SM */
+    unsigned needs;   /* CPU: feature bits; CUDA: lowest SM, or OX_SM_90A: that one alone */
     ox_tol tol;
     bool (*accepts)(const void *args); /* NULL = any shape */
     ox_any_fn *fn;

@@ -1,6 +1,8 @@
 /* caches.c - append and attend over paged keys and values in device memory. */
 #include "tests/gpu/rows.h"
 
+#include "kernel/attend/cuda_flash.h"
+
 #include "tensor/half.h"
 
 #include <math.h>
@@ -72,11 +74,11 @@ static void fill_sequence(world *w, int32_t s)
     }
 }
 
-static void open_world(world *w, bool prompt)
+static void open_world(world *w, bool prompt, int32_t type)
 {
     static const int32_t sizes[] = {64, 64, 128, 32, 96, 80, 16, 256};
     const size_t head = 256;
-    w->c.dtype = t_type();
+    w->c.dtype = type;
     w->c.n_kv_heads = t_range(1, 4);
     w->c.head_size = sizes[t_range(0, 7)];
     w->c.v_head_size = t_range(0, 3) ? w->c.head_size : sizes[t_range(0, 7)];
@@ -100,7 +102,16 @@ static void open_world(world *w, bool prompt)
         w->seq[r] = prompt ? 0 : r;
         w->pos[r] = prompt ? w->length[0] - w->rows + r : w->length[r] - 1;
     }
-    w->c.step = (ox_dev_step){.pos = t_upload(w->pos, sizeof(w->pos)),
+    ox_cuda_flash_tile tiles[8];
+    int32_t n_tiles = 0;
+    for (int32_t r = 0; prompt && r < w->rows; n_tiles++) {
+        const int32_t left = w->rows - r, most = t_range(0, 2) ? OX_FLASH_ROWS : t_range(40, 127);
+        tiles[n_tiles] = (ox_cuda_flash_tile){r, left < most ? left : most, 0, w->pos[r]};
+        r += tiles[n_tiles].n_rows;
+    }
+    w->c.step = (ox_dev_step){.tiles = t_upload(tiles, sizeof(tiles)),
+                              .n_tiles = n_tiles,
+                              .pos = t_upload(w->pos, sizeof(w->pos)),
                               .seq = t_upload(w->seq, sizeof(w->seq)),
                               .first = t_upload(first, sizeof(first)),
                               .pages = t_upload(pages, sizeof(pages))};
@@ -117,7 +128,7 @@ static void close_world(world *w)
 void t_append(const ox_kernel_row *row)
 {
     world w = {0};
-    open_world(&w, t_range(0, 1));
+    open_world(&w, t_range(0, 1), t_type());
     const int32_t nk = w.c.n_kv_heads, wk = nk * w.c.head_size, wv = nk * w.c.v_head_size;
     mat k = t_mat(w.rows, wk, t_type(), -1, 1), v = t_mat(w.rows, wv, t_type(), -1, 1);
     const ox_dev_append_args a = {.k = k.d, .v = v.d, .rows = w.rows, .cache = w.c};
@@ -173,10 +184,11 @@ static void attend_one(const world *w, const ox_dev_attend_args *a, const float 
 void t_attend(const ox_kernel_row *row)
 {
     world w = {0};
-    const bool prompt = t_range(0, 1);
-    open_world(&w, prompt);
+    const bool half = row->needs == OX_SM_90A && t_range(0, 7), prompt = half || t_range(0, 1);
+    open_world(&w, prompt, half ? OX_DEV_F16 : t_type());
     const int32_t heads = w.c.n_kv_heads * t_range(1, 9), d = w.c.head_size, dv = w.c.v_head_size;
-    mat q = t_mat(w.rows, heads * d, t_type(), -1, 1), y = t_out(w.rows, heads * dv, t_type());
+    mat q = t_mat(w.rows, heads * d, half ? OX_DEV_F16 : t_type(), -1, 1);
+    mat y = t_out(w.rows, heads * dv, half ? OX_DEV_F16 : t_type());
     float sinks[64];
     for (int32_t i = 0; i < 64; i++)
         sinks[i] = t_uniform(-1, 3);
@@ -203,7 +215,7 @@ void t_attend(const ox_kernel_row *row)
         t_run(row, &a);
         t_fetch(&y);
         const double slack =
-            row->tol == OX_TOL_SUM && !strcmp(row->name, "ox_attend_cuda") ? 1e-5 : 2e-3;
+            row->tol == OX_TOL_HALF ? 0x1p-11 + 1e-5 : 1e-5; /* values in [-1, 1] */
         t_same(&y, want, heads * dv, slack, slack, "attend");
         free(want);
     }

@@ -226,7 +226,7 @@ int main(int argc, char **argv)
     cuda_ok(cudaGetDeviceProperties(&p, 0), "no device");
     for (const ox_device_row *r = ox_cuda_rows; r->family; r++) {
         if (*only && strcmp(only, r->family) != 0 && strcmp(only, r->row.name) != 0) continue;
-        if ((int)r->row.needs > p.major * 10 + p.minor) continue;
+        if (!ox_cuda_row_runs(&r->row, p.major * 10 + p.minor)) continue;
         const long before = n_failures, checks = n_checks;
         current = r->row.name;
         for (size_t i = 0; i < OX_COUNT(families); i++)

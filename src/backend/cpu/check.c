@@ -63,6 +63,8 @@ static double allowed(const ox_cpu_run *r, const ox_call *c, const ox_cpu_bound 
         return 0;
     case OX_TOL_ROUND:
         return 16 * ulp;
+    case OX_TOL_HALF:
+        return 0x1p-11 + 4 * ulp * (2 + sqrt(n_terms(r, c)));
     case OX_TOL_SUM:
         break;
     }

@@ -387,8 +387,8 @@ ox_status ox_cuda_bind_attend(ox_cuda_backend *b, ox_call *c, ox_cuda_bound *bou
 void ox_cuda_run_attend(const ox_cuda_run *r, const ox_call *c, const ox_cuda_bound *bound)
 {
     const ox_term *t = c->term;
-    /* Rows of many sequences are many decodes, not one prompt. */
-    const bool apart = !r->one_sequence && r->all == OX_CLASS_MANY;
+    /* Rows of many sequences without runs are many decodes, not one prompt. */
+    const bool apart = !r->one_sequence && r->all == OX_CLASS_MANY && !r->b->step.n_tiles;
     const ox_dev_attend_args a = {.q = ox_cuda_operand(r, c->in[0]),
                                   .y = ox_cuda_operand(r, c->out),
                                   .rows = r->rows,

@@ -15,7 +15,7 @@
 enum {
     OX_CUDA_GRAPHS = 64,      /* captured steps kept at most */
     OX_CUDA_GRAPH_ROWS = 64,  /* steps of more rows are launched call by call */
-    OX_CUDA_MANY_ROWS = 1024, /* rows of a prompt chunk */
+    OX_CUDA_MANY_ROWS = 2048, /* rows of a prompt chunk */
     OX_CUDA_STEP_BYTES = 4 << 20,
     OX_CUDA_STAGE_BYTES = 32 << 20, /* of each of two pinned buffers while loading */
 };
@@ -144,6 +144,7 @@ void ox_cuda_graphs_drop(ox_cuda_backend *b);
 
 /* rows.c */
 extern const ox_device_row ox_cuda_rows[];
+bool ox_cuda_row_runs(const ox_kernel_row *row, int32_t sm);
 /* First row of the family that the device has and that accepts the arguments; NULL if none. */
 const ox_kernel_row *ox_cuda_pick(const char *family, int32_t sm, const void *args);
 

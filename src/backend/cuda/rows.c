@@ -9,10 +9,15 @@ const ox_device_row ox_cuda_rows[] = {
     {NULL, {NULL, OX_DEVICE_NONE, 0, OX_TOL_EXACT, NULL, NULL}},
 };
 
+bool ox_cuda_row_runs(const ox_kernel_row *row, int32_t sm)
+{
+    return row->needs == OX_SM_90A ? sm == 90 : (int32_t)row->needs <= sm;
+}
+
 const ox_kernel_row *ox_cuda_pick(const char *family, int32_t sm, const void *args)
 {
     for (const ox_device_row *r = ox_cuda_rows; r->family; r++)
-        if (!strcmp(r->family, family) && (int32_t)r->row.needs <= sm &&
+        if (!strcmp(r->family, family) && ox_cuda_row_runs(&r->row, sm) &&
             (!r->row.accepts || r->row.accepts(args)))
             return &r->row;
     return NULL;

@@ -3,6 +3,9 @@
  * A step of few rows is captured once per (rows, rows wanted, rounded length) and replayed; what
  * varies inside is in the step record, whose address stays. */
 #include "backend/cuda/cuda.h"
+#include "kernel/attend/cuda_flash.h"
+
+#include <stdlib.h>
 
 typedef struct cuda_call {
     ox_cuda_run_fn *run;
@@ -29,8 +32,10 @@ void ox_cuda_graphs_drop(ox_cuda_backend *b)
 
 /* ---- the step record ------------------------------------------------------------------------- */
 
+typedef ox_cuda_flash_tile tile;
+
 typedef struct record { /* where the arrays lie, in bytes from the record's start */
-    size_t ids, pos, seq, wanted, first, pages;
+    size_t ids, pos, seq, wanted, first, tiles, pages;
 } record;
 
 /* Steps of up to 64 rows have a compact record: few bytes go up. */
@@ -38,7 +43,7 @@ static record record_of(int32_t rows)
 {
     const size_t n =
         (rows <= OX_CUDA_GRAPH_ROWS ? OX_CUDA_GRAPH_ROWS : OX_ROWS_MAX) * sizeof(int32_t);
-    return (record){0, n, 2 * n, 3 * n, 4 * n, 5 * n};
+    return (record){0, n, 2 * n, 3 * n, 4 * n, 5 * n, 5 * n + OX_ROWS_MAX / 8 * sizeof(tile)};
 }
 
 static ox_dev_step step_at(char *base, record at)
@@ -48,7 +53,37 @@ static ox_dev_step step_at(char *base, record at)
                          .seq = (const int32_t *)(void *)(base + at.seq),
                          .wanted = (const int32_t *)(void *)(base + at.wanted),
                          .first = (const int32_t *)(void *)(base + at.first),
+                         .tiles = base + at.tiles,
                          .pages = (void *const *)(void *)(base + at.pages)};
+}
+
+static int by_last_position(const void *pa, const void *pb)
+{
+    const tile *a = pa, *b = pb;
+    const int32_t x = a->pos + a->n_rows, y = b->pos + b->n_rows;
+    return x != y ? (x > y) - (x < y) : (a->row > b->row) - (a->row < b->row);
+}
+
+/* A prompt's rows as runs of consecutive positions of one sequence; 0 where there are too many
+ * short ones: such rows are decodes. */
+static int32_t put_tiles(char *host, record at, const ox_step *s)
+{
+    tile *const t = (tile *)(void *)(host + at.tiles);
+    int32_t n = 0;
+    if (s->rows <= OX_CUDA_GRAPH_ROWS) return 0;
+    for (int32_t r = 0; r < s->rows; r++) {
+        const int32_t seq = s->seq ? s->seq[r] : 0;
+        tile *last = n ? &t[n - 1] : NULL;
+        if (last && last->seq == seq && last->n_rows < OX_FLASH_ROWS &&
+            s->pos[r] == last->pos + last->n_rows) {
+            last->n_rows++;
+            continue;
+        }
+        if (n == s->rows / 8 || s->pos[r] < 0) return 0;
+        t[n++] = (tile){r, 1, seq, s->pos[r]};
+    }
+    qsort(t, (size_t)n, sizeof(*t), by_last_position);
+    return n;
 }
 
 /* The page tables that the step's rows use, one behind the other. */
@@ -89,6 +124,7 @@ static ox_status put_record(ox_cuda_backend *b, const ox_step *s, int32_t n_seq)
     if (!put_tables(host, at, s, n_seq, &bytes))
         return OX_FAIL(&b->failure, OX_LIMIT, "the page tables of a step are too large");
     b->step = step_at(b->step_device, at);
+    b->step.n_tiles = put_tiles(host, at, s);
     OX_CUDA_TRY(b, NULL,
                 cudaMemcpyAsync(b->step_device, host, bytes, cudaMemcpyHostToDevice, b->stream));
     return OX_OK;

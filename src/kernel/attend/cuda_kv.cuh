@@ -33,17 +33,15 @@ static __host__ __device__ __forceinline__ size_t ox_cuda_kv_bytes(int32_t n_kv_
 }
 
 /* Address of key row (head h, position pos); the row is head_size halves. */
-static __host__ __device__ __forceinline__ __half *ox_cuda_k_row(const ox_cuda_kv *c,
-                                                                 char *const *table, int32_t h,
-                                                                 int32_t pos)
+static __host__ __device__ __forceinline__ __half *
+ox_cuda_k_row(const ox_cuda_kv *c, char *const *table, int32_t h, int32_t pos)
 {
     const int32_t row = h * OX_CUDA_PAGE + pos % OX_CUDA_PAGE;
     return (__half *)(table[pos / OX_CUDA_PAGE] + c->k_offset) + (size_t)row * (size_t)c->head_size;
 }
 
-static __host__ __device__ __forceinline__ __half *ox_cuda_v_row(const ox_cuda_kv *c,
-                                                                 char *const *table, int32_t h,
-                                                                 int32_t pos)
+static __host__ __device__ __forceinline__ __half *
+ox_cuda_v_row(const ox_cuda_kv *c, char *const *table, int32_t h, int32_t pos)
 {
     const int32_t row = h * OX_CUDA_PAGE + pos % OX_CUDA_PAGE;
     return (__half *)(table[pos / OX_CUDA_PAGE] + c->v_offset) +

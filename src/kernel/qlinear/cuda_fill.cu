@@ -47,6 +47,6 @@ static __global__ void convert_kernel(const void *in, int32_t from, bool transpo
 void ox_dev_convert(const void *in, int32_t from, int32_t transposed, void *out, int32_t to,
                     int64_t ld, int64_t rows, int64_t cols, void *stream)
 {
-    convert_kernel<<<ox_grid((size_t)rows * (size_t)cols, BLOCK), BLOCK, 0,
-                     ox_stream_of(stream)>>>(in, from, transposed != 0, out, to, ld, rows, cols);
+    convert_kernel<<<ox_grid((size_t)rows * (size_t)cols, BLOCK), BLOCK, 0, ox_stream_of(stream)>>>(
+        in, from, transposed != 0, out, to, ld, rows, cols);
 }

@@ -36,10 +36,10 @@ enum { OX_CUDA_TILE = 8, OX_CUDA_UNIT = 128 };
 enum { OX_CUDA_ZERO_MIDDLE, OX_CUDA_ZERO_CODE, OX_CUDA_ZERO_MIN }; /* as ox_zero_kind */
 
 typedef struct ox_cuda_weight {
-    const uint4 *codes;  /* device memory, 16-byte aligned; the owner's */
-    const void *scales;  /* NULL for 16 bits */
-    const void *zeros;   /* NULL = middle */
-    int32_t n, k;        /* rows and columns of the matrix */
+    const uint4 *codes;       /* device memory, 16-byte aligned; the owner's */
+    const void *scales;       /* NULL for 16 bits */
+    const void *zeros;        /* NULL = middle */
+    int32_t n, k;             /* rows and columns of the matrix */
     int32_t n_tiles, k_units; /* rounded up; n_tiles may be larger still */
     int32_t bits, block;
     int32_t zero; /* OX_CUDA_ZERO_ */
@@ -60,8 +60,8 @@ OX_CUDA_HD int32_t ox_cuda_block(int32_t block) /* stored block of a source bloc
 OX_CUDA_HD ox_cuda_weight ox_cuda_weight_shape(int32_t n, int32_t k, int32_t bits, int32_t block,
                                                int32_t zero, int32_t scale_f32)
 {
-    ox_cuda_weight w = {0, 0, 0, n, k, 0, 0, bits, bits == 16 ? 128 : ox_cuda_block(block), zero,
-                        scale_f32};
+    ox_cuda_weight w = {
+        0, 0, 0, n, k, 0, 0, bits, bits == 16 ? 128 : ox_cuda_block(block), zero, scale_f32};
     w.n_tiles = (n + OX_CUDA_TILE - 1) / OX_CUDA_TILE;
     w.k_units = (k + OX_CUDA_UNIT - 1) / OX_CUDA_UNIT;
     return w;
@@ -125,8 +125,7 @@ OX_CUDA_HD float ox_cuda_weight_at(const ox_cuda_weight *w, int32_t n, int32_t k
     const size_t i = ox_cuda_scale_at(w, n, k);
     const float s = ox_cuda_read_scale(w->scales, i, w->scale_f32);
     const float q = (float)ox_cuda_code_at(w, n, k);
-    if (w->zero == OX_CUDA_ZERO_MIN)
-        return s * q + ox_cuda_read_scale(w->zeros, i, w->scale_f32);
+    if (w->zero == OX_CUDA_ZERO_MIN) return s * q + ox_cuda_read_scale(w->zeros, i, w->scale_f32);
     return s * (q - (w->zero == OX_CUDA_ZERO_CODE ? (float)((const uint8_t *)w->zeros)[i]
                                                   : (float)(1 << (w->bits - 1))));
 }
@@ -268,8 +267,8 @@ static __global__ void ox_cuda_pack_dense(ox_cuda_weight w, ox_cuda_source s, in
         __half *out = (__half *)(w.codes + unit * 128);
         const size_t from = transposed ? (size_t)k * (size_t)s.rows + (size_t)r
                                        : (size_t)r * (size_t)s.k + (size_t)k;
-        const float v = r < s.rows && k < s.k ? ox_cuda_source_float(s.codes, s.scale_type, from)
-                                              : 0.0f;
+        const float v =
+            r < s.rows && k < s.k ? ox_cuda_source_float(s.codes, s.scale_type, from) : 0.0f;
         out[((k >> 5 & 3) * 32 + (n & 7) * 4 + (k >> 3 & 3)) * 8 + (k & 7)] = __float2half_rn(v);
     }
 }
