@@ -68,7 +68,7 @@ all-asan:
 	@cmake --build build/asan -j $(JOBS)
 ## cover: which lines and branches the tests reach; HTML in build/cover/report, the total on the last line (COVER=--quick: unit tests only)
 cover: test-packages
-	@$(call CONFIGURE,build/cover,-DOXGEN_COVERAGE=ON -DCMAKE_BUILD_TYPE=Debug)
+	@$(call CONFIGURE,build/cover,-DOXGEN_COVERAGE=ON -DOXGEN_CUDA=OFF -DCMAKE_BUILD_TYPE=Debug)
 	@cmake --build build/cover -j $(JOBS)
 	@py="$$(tools/venv tools/requirements-cover.txt)"; tools/cover --build build/cover --python "$$py" --gcovr "$$(dirname "$$py")/gcovr" \
 	  --model "$$(tools/get-model build/models)" $(COVER)
