@@ -109,6 +109,12 @@ typedef struct ox_dev_append_args {
     ox_dev_cache cache;
 } ox_dev_append_args;
 
+/* Both rotations of a step and the append of what they made, at once. */
+typedef struct ox_dev_rotate_append_args {
+    ox_dev_rotate_args q, k;
+    ox_dev_append_args append; /* append.k is k.x */
+} ox_dev_rotate_append_args;
+
 typedef struct ox_dev_attend_args {
     ox_dev_matrix q, y;
     int32_t rows, n_heads;
@@ -152,6 +158,7 @@ OX_DEV_ACCEPTS(ox_attend_cuda_accepts)
 OX_DEV_ACCEPTS(ox_attend_cuda_wgmma_accepts)
 OX_DEV_ACCEPTS(ox_matmul_cuda_wgmma_accepts)
 OX_DEV_ACCEPTS(ox_qexact_cuda_wgmma_accepts)
+OX_DEV_ACCEPTS(ox_few_cuda_accepts)
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-void t_append(const ox_kernel_row *row), t_attend(const ox_kernel_row *row);
+void t_append(const ox_kernel_row *row), t_attend(const ox_kernel_row *row),
+    t_rotate_append(const ox_kernel_row *row);
 
 enum { PAGE = 64, MAX_SEQ = 4, MAX_PAGES = 12 };
 
@@ -221,5 +222,82 @@ void t_attend(const ox_kernel_row *row)
     }
     t_mat_free(&q);
     t_mat_free(&y);
+    close_world(&w);
+}
+
+/* Expected turned rows of m, [rows, ld]. */
+static float *turn(const world *w, const mat *m, const ox_dev_rotate_args *a,
+                   const float *cos_table, const float *sin_table)
+{
+    const size_t n = (size_t)m->rows * (size_t)m->ld;
+    float *want = malloc(sizeof(float) * n);
+    const int32_t half = a->rotary / 2;
+    memcpy(want, m->v, sizeof(float) * n);
+    for (int32_t i = 0; i < w->rows * a->n_heads * half; i++) {
+        const int32_t r = i / half / a->n_heads, h = i / half % a->n_heads, j = i % half;
+        const int32_t c0 = r * m->ld + h * a->head_size + (a->interleaved ? 2 * j : j);
+        const int32_t c1 = c0 + (a->interleaved ? 1 : half);
+        const double c = (double)cos_table[w->pos[r] * half + j],
+                     s = (double)sin_table[w->pos[r] * half + j];
+        want[c0] = (float)((double)m->v[c0] * c - (double)m->v[c1] * s);
+        want[c1] = (float)((double)m->v[c1] * c + (double)m->v[c0] * s);
+    }
+    return want;
+}
+
+void t_rotate_append(const ox_kernel_row *row)
+{
+    enum { POSITIONS = MAX_PAGES * PAGE };
+    world w = {0};
+    open_world(&w, t_range(0, 1));
+    const int32_t nk = w.c.n_kv_heads, d = w.c.head_size, dv = w.c.v_head_size,
+                  heads = nk * t_range(1, 4);
+    const int32_t rotary = t_range(0, 1) ? d : 2 * t_range(1, d / 2), half = rotary / 2,
+                  type = t_type();
+    mat q = t_mat(w.rows, heads * d, type, -1, 1), k = t_mat(w.rows, nk * d, type, -1, 1);
+    mat v = t_mat(w.rows, nk * dv, type, -1, 1);
+    float *table = malloc(sizeof(float) * 2 * POSITIONS * (size_t)half);
+    for (int32_t i = 0; i < 2 * POSITIONS * half; i++)
+        table[i] = t_uniform(-1, 1);
+    const float *cos_table = table, *sin_table = table + POSITIONS * half;
+    const ox_dev_rotate_args base = {
+        .pos = w.c.step.pos,
+        .cos_table = t_upload(cos_table, sizeof(float) * POSITIONS * (size_t)half),
+        .sin_table = t_upload(sin_table, sizeof(float) * POSITIONS * (size_t)half),
+        .rows = w.rows,
+        .head_size = d,
+        .rotary = rotary,
+        .interleaved = t_range(0, 1)};
+    ox_dev_rotate_append_args a = {base, base, {k.d, v.d, w.rows, w.c}};
+    a.q.x = q.d;
+    a.q.n_heads = heads;
+    a.k.x = k.d;
+    a.k.n_heads = nk;
+    float *want_q = turn(&w, &q, &a.q, cos_table, sin_table),
+          *want_k = turn(&w, &k, &a.k, cos_table, sin_table);
+    t_run(row, &a);
+    t_fetch(&q);
+    t_fetch(&k);
+    t_same(&q, want_q, q.ld, 1e-6, 1e-6, "turned queries");
+    t_same(&k, want_k, k.ld, 1e-6, 1e-6, "turned keys");
+    bool ok = true;
+    for (int32_t r = 0; r < w.rows && ok; r++) {
+        char *host = malloc(w.page_bytes);
+        cudaMemcpy(host, w.page[w.seq[r]][w.pos[r] / PAGE], w.page_bytes, cudaMemcpyDeviceToHost);
+        for (int32_t i = 0; i < nk * d; i++)
+            ok &= get(host + w.c.k_offset, w.c.dtype, at(&w, false, i / d, w.pos[r], i % d)) ==
+                  t_round(w.c.dtype, k.v[r * k.ld + i]);
+        for (int32_t i = 0; i < nk * dv; i++)
+            ok &= get(host + w.c.v_offset, w.c.dtype, at(&w, true, i / dv, w.pos[r], i % dv)) ==
+                  t_round(w.c.dtype, v.v[r * v.ld + i]);
+        free(host);
+    }
+    if (!ok) t_fail("the pages do not hold what was appended");
+    free(want_q);
+    free(want_k);
+    free(table);
+    t_mat_free(&q);
+    t_mat_free(&k);
+    t_mat_free(&v);
     close_world(&w);
 }

@@ -207,15 +207,26 @@ void t_same(const mat *got, const float *want, int32_t ldw, double rel, double a
         }
 }
 
-extern t_family_fn t_map, t_norm, t_rotate, t_embed, t_matmul, t_qexact, t_append, t_attend;
+extern t_family_fn t_map, t_norm, t_rotate, t_embed, t_matmul, t_qexact, t_append, t_attend,
+    t_rotate_append;
 
 static const struct {
     const char *family;
     t_family_fn *fn;
 } families[] = {
-    {"act", t_map},       {"glu", t_map},       {"add", t_map},          {"scale", t_map},
-    {"gather", t_map},    {"norm", t_norm},     {"rotate", t_rotate},    {"embed", t_embed},
-    {"matmul", t_matmul}, {"qexact", t_qexact}, {"kv_append", t_append}, {"attend", t_attend},
+    {"act", t_map},
+    {"glu", t_map},
+    {"add", t_map},
+    {"scale", t_map},
+    {"gather", t_map},
+    {"norm", t_norm},
+    {"rotate", t_rotate},
+    {"embed", t_embed},
+    {"matmul", t_matmul},
+    {"qexact", t_qexact},
+    {"kv_append", t_append},
+    {"attend", t_attend},
+    {"rotate_append", t_rotate_append},
 };
 
 int main(int argc, char **argv)

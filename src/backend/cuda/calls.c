@@ -97,19 +97,25 @@ ox_status ox_cuda_bind_rotate(ox_cuda_backend *b, ox_call *c, ox_cuda_bound *bou
     return pick_any(b, c, bound, "rotate", &a, err);
 }
 
-void ox_cuda_run_rotate(const ox_cuda_run *r, const ox_call *c, const ox_cuda_bound *bound)
+static ox_dev_rotate_args rotate_args(const ox_cuda_run *r, const ox_call *c,
+                                      const ox_cuda_bound *bound)
 {
     const ox_term *t = c->term;
     const bool is_long = bound->tables[2] && r->is_long;
-    const ox_dev_rotate_args a = {.x = ox_cuda_operand(r, c->in[0]),
-                                  .pos = r->b->step.pos,
-                                  .cos_table = bound->tables[is_long ? 2 : 0],
-                                  .sin_table = bound->tables[is_long ? 3 : 1],
-                                  .rows = r->rows,
-                                  .n_heads = t->n_heads,
-                                  .head_size = t->head_size,
-                                  .rotary = t->rotary->rotary,
-                                  .interleaved = t->rotary->interleaved};
+    return (ox_dev_rotate_args){.x = ox_cuda_operand(r, c->in[0]),
+                                .pos = r->b->step.pos,
+                                .cos_table = bound->tables[is_long ? 2 : 0],
+                                .sin_table = bound->tables[is_long ? 3 : 1],
+                                .rows = r->rows,
+                                .n_heads = t->n_heads,
+                                .head_size = t->head_size,
+                                .rotary = t->rotary->rotary,
+                                .interleaved = t->rotary->interleaved};
+}
+
+void ox_cuda_run_rotate(const ox_cuda_run *r, const ox_call *c, const ox_cuda_bound *bound)
+{
+    const ox_dev_rotate_args a = rotate_args(r, c, bound);
     launch(r, c, bound, &a);
 }
 
@@ -221,12 +227,6 @@ static void put_shape(ox_dev_linear_args *a, const ox_cuda_matrix *m)
     a->k = m->k;
 }
 
-/* Scratch that a row may ask for: the whole matrix as float16. Only where many rows pay for it. */
-static size_t scratch_for(const ox_call *c, const ox_cuda_matrix *m)
-{
-    return c->wanted || !m->is_pack ? 0 : (size_t)(m->n + 16) * (size_t)(m->k + 128) * 2;
-}
-
 static ox_status bind_linear(ox_cuda_backend *b, ox_call *c, ox_cuda_bound *bound,
                              const ox_buffer *buffers, const char *family, ox_err *err)
 {
@@ -254,16 +254,10 @@ static ox_status bind_linear(ox_cuda_backend *b, ox_call *c, ox_cuda_bound *boun
         a[k].x.ld = in->width;
         a[k].y.dtype = ox_cuda_dtype(b, out);
         a[k].y.ld = out->width;
-        a[k].scratch_bytes = k == OX_CLASS_MANY ? scratch_for(c, bound->matrix[0]) : 0;
+        a[k].scratch_bytes = OX_CUDA_SCRATCH_BYTES;
         args[k] = &a[k];
     }
-    OX_TRY(pick(b, c, bound, family, args, err));
-    if (bound->fn[OX_CLASS_MANY] != bound->fn[OX_CLASS_FEW])
-        for (int32_t i = 0; i < bound->n_matrices; i++) {
-            const size_t need = scratch_for(c, bound->matrix[i]);
-            if (need > b->scratch_bytes) b->scratch_bytes = need;
-        }
-    return OX_OK;
+    return pick(b, c, bound, family, args, err);
 }
 
 ox_status ox_cuda_bind_quant_linear(ox_cuda_backend *b, ox_call *c, ox_cuda_bound *bound,
@@ -302,9 +296,11 @@ static void run_linear(const ox_cuda_run *r, const ox_call *c, const ox_cuda_bou
                                 .act = c->pairs ? (int32_t)c->term->act : -1,
                                 .n_sm = r->b->n_sm,
                                 .scratch = r->b->scratch,
-                                .scratch_bytes = r->b->scratch_bytes};
+                                .scratch_bytes = OX_CUDA_SCRATCH_BYTES};
         put_shape(&a, m);
-        launch(r, c, bound, &a);
+        /* a batch of sequences is few rows as well: tiles of the same kernel */
+        const bool few = a.rows > 1 && a.rows <= OX_CUDA_GRAPH_ROWS;
+        bound->fn[few ? OX_CLASS_FEW : ox_cuda_class_of(r, c)](&a, r->b->stream);
         at += m->n;
     }
 }
@@ -349,13 +345,41 @@ ox_status ox_cuda_bind_append(ox_cuda_backend *b, ox_call *c, ox_cuda_bound *bou
     return pick_any(b, c, bound, "kv_append", &a, err);
 }
 
+static ox_dev_append_args append_args(const ox_cuda_run *r, const ox_call *c)
+{
+    return (ox_dev_append_args){.k = ox_cuda_operand(r, c->in[1]),
+                                .v = ox_cuda_operand(r, c->in[2]),
+                                .rows = r->rows,
+                                .cache = cache_of(r, c)};
+}
+
 void ox_cuda_run_append(const ox_cuda_run *r, const ox_call *c, const ox_cuda_bound *bound)
 {
-    const ox_dev_append_args a = {.k = ox_cuda_operand(r, c->in[1]),
-                                  .v = ox_cuda_operand(r, c->in[2]),
-                                  .rows = r->rows,
-                                  .cache = cache_of(r, c)};
+    const ox_dev_append_args a = append_args(r, c);
     launch(r, c, bound, &a);
+}
+
+static bool same_columns(ox_operand a, ox_operand b)
+{
+    return a.buffer.i == b.buffer.i && a.first == b.first && a.width == b.width;
+}
+
+size_t ox_cuda_run_together(const ox_cuda_run *r, const ox_call *c, size_t n)
+{
+    if (n < 3 || c[0].kind != OX_CALL_ROTATE || c[1].kind != OX_CALL_ROTATE ||
+        c[2].kind != OX_CALL_APPEND)
+        return 0;
+    const int q = same_columns(c[1].in[0], c[2].in[1]) ? 0 : 1, k = 1 - q;
+    const ox_term *tk = c[k].term, *ta = c[2].term;
+    if (!same_columns(c[k].in[0], c[2].in[1]) || same_columns(c[q].in[0], c[k].in[0]) ||
+        tk->n_heads != ta->n_kv_heads || tk->head_size != ta->head_size || ta->head_size > 512 ||
+        ta->v_head_size > 512 || c[q].term->head_size > 512)
+        return 0;
+    const ox_dev_rotate_append_args a = {.q = rotate_args(r, &c[q], c[q].bound),
+                                         .k = rotate_args(r, &c[k], c[k].bound),
+                                         .append = append_args(r, &c[2])};
+    ox_rotate_append_cuda(&a, r->b->stream);
+    return 3;
 }
 
 ox_status ox_cuda_bind_attend(ox_cuda_backend *b, ox_call *c, ox_cuda_bound *bound,
@@ -402,6 +426,6 @@ void ox_cuda_run_attend(const ox_cuda_run *r, const ox_call *c, const ox_cuda_bo
                                   .total = r->total,
                                   .n_sm = r->b->n_sm,
                                   .scratch = r->b->scratch,
-                                  .scratch_bytes = r->b->scratch_bytes};
+                                  .scratch_bytes = OX_CUDA_SCRATCH_BYTES};
     bound->fn[apart ? OX_CLASS_FEW : r->all](&a, r->b->stream);
 }

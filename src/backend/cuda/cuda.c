@@ -5,8 +5,6 @@
 
 #include <stdio.h>
 
-enum { SCRATCH_MIN = 64 << 20 };
-
 static ox_cuda_bind_fn *const bind_table[OX_CALL_COUNT] = {
 #define OX_CUDA_CALL(kind, bind, run) [OX_CALL_##kind] = bind,
 #include "backend/cuda/calls.def"
@@ -105,8 +103,7 @@ static size_t cuda_buffer_bytes(const ox_backend *base, const ox_buffer *buffer,
 ox_status ox_cuda_scratch(ox_cuda_backend *b, ox_err *err)
 {
     if (b->scratch) return OX_OK;
-    if (b->scratch_bytes < SCRATCH_MIN) b->scratch_bytes = SCRATCH_MIN;
-    return ox_cuda_alloc(b, &b->scratch, b->scratch_bytes, "a step", err);
+    return ox_cuda_alloc(b, &b->scratch, OX_CUDA_SCRATCH_BYTES, "a step", err);
 }
 
 static uint64_t cuda_weight_bytes(const ox_backend *base)

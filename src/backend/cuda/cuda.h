@@ -17,6 +17,7 @@ enum {
     OX_CUDA_GRAPH_ROWS = 64,  /* steps of more rows are launched call by call */
     OX_CUDA_MANY_ROWS = 2048, /* rows of a prompt chunk */
     OX_CUDA_STEP_BYTES = 4 << 20,
+    OX_CUDA_SCRATCH_BYTES = 128 << 20,
     OX_CUDA_STAGE_BYTES = 32 << 20, /* of each of two pinned buffers while loading */
 };
 
@@ -71,7 +72,6 @@ typedef struct ox_cuda_backend {
     char *small; /* block that small vectors are cut from */
     size_t small_left;
     void *scratch; /* device: the linears' and attention's */
-    size_t scratch_bytes;
     ox_cuda_graph graphs[OX_CUDA_GRAPHS];
     size_t n_graphs, next_graph;
     bool use_graphs;
@@ -133,6 +133,9 @@ typedef void ox_cuda_run_fn(const ox_cuda_run *r, const ox_call *c, const ox_cud
     ox_cuda_run_fn run;
 #include "backend/cuda/calls.def"
 #undef OX_CUDA_CALL
+
+/* Runs the first calls of the list at once where a row does them together; how many, 0 = none. */
+size_t ox_cuda_run_together(const ox_cuda_run *r, const ox_call *c, size_t n);
 
 /* run.c */
 void ox_cuda_run_step(ox_backend *base, const ox_call *calls, size_t n, const ox_buffer *buffers,

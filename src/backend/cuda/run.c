@@ -19,8 +19,10 @@ static const cuda_call table[OX_CALL_COUNT] = {
 
 void ox_cuda_launch(const ox_cuda_run *r, const ox_call *calls, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        table[calls[i].kind].run(r, &calls[i], calls[i].bound);
+    for (size_t i = 0, together; i < n; i += together ? together : 1) {
+        together = ox_cuda_run_together(r, &calls[i], n - i);
+        if (!together) table[calls[i].kind].run(r, &calls[i], calls[i].bound);
+    }
 }
 
 void ox_cuda_graphs_drop(ox_cuda_backend *b)
@@ -113,6 +115,7 @@ static ox_status put_record(ox_cuda_backend *b, const ox_step *s, int32_t n_seq)
     const size_t n = (size_t)s->rows * sizeof(int32_t);
     size_t bytes = 0;
     char *host = b->step_host;
+    OX_CUDA_TRY(b, NULL, cudaSetDevice(b->options.index));  /* the caller may be another thread */
     OX_CUDA_TRY(b, NULL, cudaStreamSynchronize(b->stream)); /* the record may still be on its way */
     memcpy(host + at.ids, s->ids, n);
     memcpy(host + at.pos, s->pos, n);

@@ -40,7 +40,52 @@ OX_DEV float *partial_of(const ox_dev_attend_args &a, const plan &p, int32_t row
     return (float *)a.scratch + (at + (size_t)split) * (size_t)(2 + a.cache.v_head_size);
 }
 
-template <class T, int NI>
+/* s[0..4) += dot of the key row with four queries. D: head size, 0 = d, any. */
+template <class T, int D>
+OX_DEV void dots(const T *kr, const float *q, int32_t d, float *s)
+{
+    const bool vec = ((uintptr_t)kr & 15) == 0;
+    const int32_t n = D ? D : d;
+#pragma unroll(D ? D / 8 : 1)
+    for (int32_t i = 0; i < n; i += 8) {
+        float kf[8];
+        ox_load8(kr, i, n, vec, kf);
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            if (!D && i + e >= n) break;
+#pragma unroll
+            for (int m = 0; m < 4; m++)
+                s[m] = fmaf(kf[e], q[m * n + i + e], s[m]);
+        }
+    }
+}
+
+/* acc[0..QUERIES) += weights of keys part, part + parts, ... times channel ch of V. */
+template <class T>
+OX_DEV void weigh(const T *v, int32_t dv, const float *w, int32_t part, int32_t parts,
+                  int32_t n_keys, float *acc)
+{
+    enum { AHEAD = 8 };
+    for (int32_t j0 = part; j0 < n_keys; j0 += parts * AHEAD) {
+        T x[AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const int32_t j = j0 + i * parts;
+            if (j < n_keys) x[i] = v[(size_t)j * (size_t)dv];
+        }
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const int32_t j = j0 + i * parts;
+            if (j >= n_keys) break;
+            const float f = ox_to_float(x[i]);
+#pragma unroll
+            for (int m = 0; m < QUERIES; m++)
+                acc[m] = fmaf(w[m * TILE + j], f, acc[m]);
+        }
+    }
+}
+
+template <class T, int NI, int D>
 static __global__ void attend_kernel(ox_dev_attend_args a, plan p)
 {
     extern __shared__ float shared[];
@@ -84,20 +129,7 @@ static __global__ void attend_kernel(ox_dev_attend_args a, plan p)
         const char *page = (const char *)pages[tile];
         const T *kr = (const T *)(page + c.k_offset) + ((size_t)kvh * TILE + (size_t)key) * (size_t)d;
         float s[4] = {};
-        if (at <= last) {
-            const bool vec = (((uintptr_t)kr & 15) == 0);
-            for (int32_t i = 0; i < d; i += 8) {
-                float kf[8];
-                ox_load8(kr, i, d, vec, kf);
-#pragma unroll
-                for (int e = 0; e < 8; e++) {
-                    if (i + e >= d) break;
-#pragma unroll
-                    for (int m = 0; m < 4; m++)
-                        s[m] = fmaf(kf[e], q[(q0 + m) * d + i + e], s[m]);
-                }
-            }
-        }
+        if (at <= last) dots<T, D>(kr, q + q0 * d, d, s);
 #pragma unroll
         for (int m = 0; m < 4; m++) {
             const int32_t pos = pos_of[q0 + m];
@@ -133,12 +165,7 @@ static __global__ void attend_kernel(ox_dev_attend_args a, plan p)
 #pragma unroll
             for (int m = 0; m < QUERIES; m++)
                 acc[i][m] *= fold[m];
-            for (int32_t j = part; j < n_keys; j += parts) {
-                const float x = ox_to_float(v[(size_t)j * (size_t)dv + (size_t)ch]);
-#pragma unroll
-                for (int m = 0; m < QUERIES; m++)
-                    acc[i][m] = fmaf(w[m * TILE + j], x, acc[i][m]);
-            }
+            weigh(v + ch, dv, w, part, parts, n_keys, acc[i]);
         }
         __syncthreads();
     }
@@ -196,15 +223,26 @@ static __global__ void merge_kernel(ox_dev_attend_args a, plan p)
     }
 }
 
-template <class T, int NI> static void launch(const ox_dev_attend_args *a, plan p, dim3 grid,
-                                              cudaStream_t s)
+template <class T, int NI, int D>
+static void launch_size(const ox_dev_attend_args *a, plan p, dim3 grid, cudaStream_t s)
 {
     const size_t shared = sizeof(float) * (size_t)(QUERIES * a->cache.head_size + QUERIES * TILE +
                                                    3 * QUERIES + NI * QUERIES * BLOCK + QUERIES);
     if (shared > 48 * 1024)
-        cudaFuncSetAttribute(attend_kernel<T, NI>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+        cudaFuncSetAttribute(attend_kernel<T, NI, D>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              (int)shared);
-    attend_kernel<T, NI><<<grid, BLOCK, shared, s>>>(*a, p);
+    attend_kernel<T, NI, D><<<grid, BLOCK, shared, s>>>(*a, p);
+}
+
+template <class T, int NI>
+static void launch(const ox_dev_attend_args *a, plan p, dim3 grid, cudaStream_t s)
+{
+    if (NI == 1 && sizeof(T) == 2 && a->cache.head_size == 64)
+        launch_size<T, NI, NI == 1 && sizeof(T) == 2 ? 64 : 0>(a, p, grid, s);
+    else if (NI == 1 && sizeof(T) == 2 && a->cache.head_size == 128)
+        launch_size<T, NI, NI == 1 && sizeof(T) == 2 ? 128 : 0>(a, p, grid, s);
+    else
+        launch_size<T, NI, 0>(a, p, grid, s);
 }
 
 template <class T> static void launch_type(const ox_dev_attend_args *a, plan p, dim3 grid,
