@@ -34,7 +34,7 @@ typedef struct ox_model_options {
     void *progress_user;
     const char *const *ort_options; /* backend "ort": [n_ort_options] "K=V", see docs/ort.md */
     size_t n_ort_options;
-    const char *profile; /* backend "ort": NULL, or where its profile is written (prefix) */
+    const char *profile; /* backend "ort", device "cuda": NULL, or a prefix of the trace's file */
     int32_t allow_cpu;   /* 1: what the device cannot do may run on the CPU */
 } ox_model_options;
 

@@ -3,6 +3,7 @@
 #define OX_BACKEND_BACKEND_H
 #include "backend/call.h"
 #include "backend/decode.h"
+#include "base/str.h"
 #include "base/team.h"
 #include "kv/kv.h"
 
@@ -33,6 +34,8 @@ typedef struct ox_backend_ops {
     uint64_t (*free_bytes)(ox_backend *b); /* of the device's memory */
     /* n floats of device memory where the host can read them until the next run. */
     const float *(*fetch)(ox_backend *b, const void *from, size_t n);
+    /* What opening with `profile` collected: a table, and the last step as a Chrome trace. */
+    ox_status (*end_profile)(ox_backend *b, ox_buf *table, ox_buf *trace, ox_err *err);
     ox_decode_fn *decode;   /* several tokens without the host; see decode.h */
     bool float_activations; /* linears read float rows: plans have no quantise calls */
     int32_t many_rows;      /* rows of the largest class, at most OX_ROWS_MAX; 0 = OX_MANY_ROWS */

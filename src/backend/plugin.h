@@ -19,6 +19,7 @@ typedef struct ox_device_options {
     ox_dtype activations; /* of buffers: F16, BF16 or F32 */
     ox_dtype kv_dtype;    /* of the cache */
     bool exact;           /* float weights keep their type; else they become the activations' */
+    bool profile;         /* time every call: slower */
     int64_t context;      /* positions that the cache holds at once; 0 = grows by need */
 } ox_device_options;
 

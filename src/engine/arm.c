@@ -16,11 +16,30 @@ const char *ox_model_session_json(const ox_model *m)
     return m->ort ? ox_ort_decoder_settings(m->ort) : "{}";
 }
 
+/* The device's table; its trace goes into a file named by the prefix. */
+static ox_status end_device_profile(ox_model *m, char **table, char **trace, ox_err *err)
+{
+    ox_buf text = {0}, events = {0};
+    ox_status st = m->backend->ops->end_profile(m->backend, &text, &events, err);
+    char *path = ox_strdup_n(m->profile, strlen(m->profile));
+    if (!st && !path) st = OX_FAIL(err, OX_NO_MEMORY, "no memory for a profile");
+    if (!st) st = ox_file_write_atomic(path, ox_buf_view(&events), err);
+    ox_buf_deinit(&events);
+    if (!st) st = ox_engine_hand_over(&text, table, NULL, err);
+    if (!st) *trace = path;
+    if (st) {
+        ox_buf_deinit(&text);
+        ox_free(path);
+    }
+    return st;
+}
+
 ox_status ox_model_end_profile(ox_model *m, char **table, char **trace, ox_err *err)
 {
     ox_buf b = {0};
     *table = *trace = NULL;
     if (m->ort) OX_TRY(ox_ort_decoder_end_profile(m->ort, trace, err));
+    if (m->profile) return end_device_profile(m, table, trace, err);
     if (!*trace) return OX_FAIL(err, OX_BAD_ARGUMENT, "the model was opened without a profile");
     const ox_status st = ox_ort_profile_table(&b, *trace, err);
     if (!st) return ox_engine_hand_over(&b, table, NULL, err);

@@ -149,7 +149,9 @@ static ox_status rank_all(search *b, bool last, ox_err *err)
     b->n_continued = 0;
     for (size_t k = 0; k < b->n_running; k++) {
         const running *r = &b->beams[k];
-        log_softmax(b->scores, r->s->logits, b->vocab);
+        const float *logits = ox_session_logits(r->s);
+        if (!logits) return OX_FAIL(err, OX_FAILED, "the device gave no logits");
+        log_softmax(b->scores, logits, b->vocab);
         OX_TRY(ox_sampler_change(r->sampler, b->scores, b->vocab, r->s->ids.n, b->scores, err));
         const ox_select_args a = {.x = b->scores,
                                   .ids = b->ids,

@@ -22,6 +22,7 @@ struct ox_model {
     ox_team *team;
     int32_t n_threads;
     /* planned */
+    char *profile;             /* where a device's trace goes; NULL = none asked for */
     ox_device_library library; /* of a device other than the CPU */
     ox_backend *backend;
     ox_plan *plan;
@@ -47,7 +48,9 @@ struct ox_session {
     struct ox_interp_state *interp; /* of models that run operator by operator */
     ox_ort_state *ort;              /* of models that ONNX Runtime runs */
     OX_VEC(int32_t) ids;
-    float *logits; /* [vocab]; valid when has_logits */
+    float *logits;       /* [vocab]; valid when has_logits and not on_device: ox_session_logits */
+    void *device_logits; /* the exec's slot */
+    bool on_device;      /* the newest logits are there only */
     bool has_logits;
     bool long_keys; /* the cache was made with the rotary tables of long sequences */
 };

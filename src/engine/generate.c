@@ -154,10 +154,11 @@ static ox_status loop(generation *g, ox_finish *why, ox_err *err)
     for (int64_t i = 0; i < most && s->ids.n < (size_t)m->context; i++) {
         int32_t id;
         bool done = false;
-        if (g->o->guide)
-            ox_sampler_guide(g->sampler, g->o->guide->logits, (size_t)ox_model_vocab(m));
-        OX_TRY(
-            ox_sampler_pick(g->sampler, s->logits, (size_t)ox_model_vocab(m), s->ids.n, &id, err));
+        const float *logits = ox_session_logits(s);
+        const float *guide = g->o->guide ? ox_session_logits(g->o->guide) : logits;
+        if (!logits || !guide) return OX_FAIL(err, OX_FAILED, "the device gave no logits");
+        if (g->o->guide) ox_sampler_guide(g->sampler, guide, (size_t)ox_model_vocab(m));
+        OX_TRY(ox_sampler_pick(g->sampler, logits, (size_t)ox_model_vocab(m), s->ids.n, &id, err));
         if (ox_model_is_eos(m, id) && !g->o->ignore_eos) {
             *why = OX_FINISH_STOP;
             return OX_OK;

@@ -38,8 +38,8 @@ static ox_status check_options(const ox_model_options *o, ox_err *err)
                        o->backend);
     if (!is_ort(o) && o->n_ort_options)
         return OX_FAIL(err, OX_BAD_ARGUMENT, "--ort-option needs --backend ort");
-    if (!is_ort(o) && o->profile)
-        return OX_FAIL(err, OX_BAD_ARGUMENT, "--profile needs --backend ort");
+    if (!is_ort(o) && o->profile && !(o->device && ox_device_parse(o->device, &index)))
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "--profile needs --device cuda or --backend ort");
     if (!is_ort(o) && o->device && strcmp(o->device, "auto") && strcmp(o->device, "cpu") &&
         !ox_device_parse(o->device, &index))
         return OX_FAIL(err, OX_NO_DEVICE, "--device %s is not known; expected auto, cpu or cuda:N",
@@ -281,12 +281,17 @@ static ox_status open_cuda(ox_model *m, const ox_model_options *o, int32_t index
                                                                       : OX_DTYPE_F16,
                                  .kv_dtype = kv,
                                  .exact = exact,
+                                 .profile = o->profile != NULL,
                                  .context = o->context};
     ox_device_info info;
     OX_TRY(ox_device_library_open(&m->library, err));
     OX_TRY(ox_device_find(&m->library, index, &info, err));
     OX_TRY(m->library.plugin->open(&m->backend, &d, m->team, err));
     OX_TRY(open_plan(m, o, err));
+    if (o->profile) {
+        m->profile = ox_strdup_n(o->profile, strlen(o->profile));
+        if (!m->profile) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a model");
+    }
     ox_log(OX_LOG_INFO, "%s: %s, driver %s", ox_model_device(m), info.name, info.driver);
     return OX_OK;
 }
@@ -443,6 +448,7 @@ void ox_model_close(ox_model **model)
     ox_free(m->type);
     ox_free(m->search_json);
     ox_model_search_close(m);
+    ox_free(m->profile);
     ox_free(m);
     *model = NULL;
 }

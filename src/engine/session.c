@@ -32,6 +32,7 @@ void ox_session_close(ox_session **session)
     ox_interp_state_close(&s->interp);
     ox_ort_state_close(&s->ort);
     ox_vec_deinit(&s->ids);
+    if (s->device_logits) ox_exec_drop(s->model->exec, &s->device_logits);
     ox_free(s->logits);
     ox_free(s);
     *session = NULL;
@@ -59,6 +60,30 @@ static ox_status check_ids(const ox_session *s, const int32_t *ids, size_t n, ox
     return OX_OK;
 }
 
+static ox_status keep_logits(void *user, size_t position, const float *logits, size_t vocab)
+{
+    ox_session *s = user;
+    (void)position;
+    memcpy(s->logits, logits, vocab * sizeof(float));
+    s->has_logits = true;
+    s->on_device = false;
+    return OX_OK;
+}
+
+static ox_status device_failed(const ox_model *m, ox_err *err)
+{
+    const char *complaint = m->backend ? m->backend->ops->complaint(m->backend) : NULL;
+    return OX_FAIL(err, OX_FAILED, "%s", complaint ? complaint : "the device gave no logits");
+}
+
+/* Logits of a device stay there until somebody looks. */
+static ox_status keep_there(ox_session *s, const ox_step *step, int32_t i, ox_err *err)
+{
+    OX_TRY(ox_exec_keep(s->model->exec, step, i, &s->device_logits, err));
+    s->has_logits = s->on_device = true;
+    return OX_OK;
+}
+
 /* One step over the planned calls: ids[0..n) at the session's end, in a sequence that will have
  * `total` tokens after the whole request; the last n_wanted rows' logits go to fn. */
 static ox_status planned_step(ox_session *s, const int32_t *ids, size_t n, size_t total,
@@ -81,10 +106,16 @@ static ox_status planned_step(ox_session *s, const int32_t *ids, size_t n, size_
                           .total = (int32_t)total,
                           .n_wanted = (int32_t)n_wanted,
                           .wanted = wanted};
-    const float *logits = ox_exec_run(m->exec, &step, m->kv);
+    const bool there = fn == keep_logits && ox_exec_keeps(m->exec);
+    const float *logits = NULL;
+    if (there)
+        ox_exec_step(m->exec, &step, m->kv);
+    else
+        logits = ox_exec_run(m->exec, &step, m->kv);
     const char *complaint = m->backend->ops->complaint(m->backend);
     if (complaint) return OX_FAIL(err, OX_FAILED, "%s", complaint);
     s->kv.n_positions = at + n;
+    if (there) return n_wanted ? keep_there(s, &step, 0, err) : OX_OK;
     for (size_t i = 0; i < n_wanted; i++)
         OX_TRY(fn(user, at + (size_t)wanted[i], logits + i * (size_t)m->plan->vocab,
                   (size_t)m->plan->vocab));
@@ -121,15 +152,6 @@ static ox_status step(ox_session *s, const int32_t *ids, size_t n, size_t total,
         OX_TRY(planned_step(s, ids, n, total, n_wanted, fn, user, err));
     memcpy(s->ids.p + s->ids.n, ids, n * sizeof(*ids));
     s->ids.n += n;
-    return OX_OK;
-}
-
-static ox_status keep_logits(void *user, size_t position, const float *logits, size_t vocab)
-{
-    ox_session *s = user;
-    (void)position;
-    memcpy(s->logits, logits, vocab * sizeof(float));
-    s->has_logits = true;
     return OX_OK;
 }
 
@@ -178,12 +200,23 @@ ox_status ox_sessions_step(ox_session *const *sessions, const int32_t *ids, size
                        .total = total,
                        .n_wanted = (int32_t)n,
                        .wanted = row};
-    const float *logits = ox_exec_run(m->exec, &s, m->kv);
+    const bool there = ox_exec_keeps(m->exec);
+    const float *logits = NULL;
+    if (there)
+        ox_exec_step(m->exec, &s, m->kv);
+    else
+        logits = ox_exec_run(m->exec, &s, m->kv);
+    const char *complaint = m->backend->ops->complaint(m->backend);
+    if (complaint) return OX_FAIL(err, OX_FAILED, "%s", complaint);
     for (size_t i = 0; i < n; i++) {
         ox_session *one = sessions[i];
         one->kv.n_positions++;
         one->ids.p[one->ids.n++] = ids[i];
-        OX_TRY(keep_logits(one, 0, logits + i * (size_t)m->plan->vocab, (size_t)m->plan->vocab));
+        if (there)
+            OX_TRY(keep_there(one, &s, (int32_t)i, err));
+        else
+            OX_TRY(
+                keep_logits(one, 0, logits + i * (size_t)m->plan->vocab, (size_t)m->plan->vocab));
     }
     return OX_OK;
 }
@@ -235,7 +268,15 @@ ox_status ox_session_append(ox_session *s, const int32_t *ids, size_t n, size_t 
 
 const float *ox_session_logits(const ox_session *s)
 {
-    return s->has_logits ? s->logits : NULL;
+    ox_session *own = (ox_session *)(uintptr_t)s; /* what it holds stays the same */
+    if (!s->has_logits) return NULL;
+    if (s->on_device) {
+        const float *there = ox_exec_kept(s->model->exec, s->device_logits);
+        if (!there) return NULL;
+        memcpy(own->logits, there, (size_t)ox_model_vocab(s->model) * sizeof(float));
+    }
+    own->on_device = false;
+    return s->logits;
 }
 
 size_t ox_session_length(const ox_session *s)
@@ -287,7 +328,8 @@ ox_status ox_session_fork(ox_session **out, const ox_session *s, ox_err *err)
     f->ids.n = s->ids.n;
     f->has_logits = s->has_logits;
     f->long_keys = s->long_keys;
-    memcpy(f->logits, s->logits, (size_t)ox_model_vocab(s->model) * sizeof(float));
+    const float *logits = ox_session_logits(s);
+    if (logits) memcpy(f->logits, logits, (size_t)ox_model_vocab(s->model) * sizeof(float));
     *out = f;
     return OX_OK;
 fail:
@@ -341,6 +383,8 @@ ox_status ox_session_logprobs(const ox_session *s, int32_t id, size_t k, float *
                               int32_t *ids, float *values, float *margin, ox_err *err)
 {
     if (!s->has_logits) return OX_FAIL(err, OX_BAD_ARGUMENT, "the session holds no logits");
-    return ox_logprobs(s->logits, (size_t)ox_model_vocab(s->model), id, k, logprob, ids, values,
+    const float *logits = ox_session_logits(s);
+    if (!logits) return device_failed(s->model, err);
+    return ox_logprobs(logits, (size_t)ox_model_vocab(s->model), id, k, logprob, ids, values,
                        margin, err);
 }

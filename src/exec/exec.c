@@ -52,16 +52,52 @@ static size_t n_calls_for(const ox_plan *p, const ox_step *step)
     return n;
 }
 
+static const float *logits_at(const ox_exec *e, const ox_step *step)
+{
+    const ox_plan *p = e->plan;
+    const size_t at = p->offsets[ox_class_of_rows(step->rows)][p->logits.buffer.i];
+    return (const float *)(void *)(e->arena + at) + p->logits.first;
+}
+
+void ox_exec_step(ox_exec *e, const ox_step *step, const ox_kv_pool *kv)
+{
+    const ox_plan *p = e->plan;
+    p->backend->ops->run(p->backend, p->calls.p, n_calls_for(p, step), p->buffers.p,
+                         p->offsets[ox_class_of_rows(step->rows)], e->arena, step, kv);
+}
+
 const float *ox_exec_run(ox_exec *e, const ox_step *step, const ox_kv_pool *kv)
 {
     const ox_plan *p = e->plan;
-    const ox_shape_class k = ox_class_of_rows(step->rows);
-    p->backend->ops->run(p->backend, p->calls.p, n_calls_for(p, step), p->buffers.p, p->offsets[k],
-                         e->arena, step, kv);
-    const float *logits =
-        (const float *)(void *)(e->arena + p->offsets[k][p->logits.buffer.i]) + p->logits.first;
+    ox_exec_step(e, step, kv);
+    const float *logits = logits_at(e, step);
     if (!p->backend->ops->fetch) return logits;
     return p->backend->ops->fetch(p->backend, logits, (size_t)step->n_wanted * (size_t)p->vocab);
+}
+
+bool ox_exec_keeps(const ox_exec *e)
+{
+    return e->memory && e->plan->backend->ops->fetch;
+}
+
+ox_status ox_exec_keep(ox_exec *e, const ox_step *step, int32_t i, void **slot, ox_err *err)
+{
+    const size_t vocab = (size_t)e->plan->vocab, bytes = vocab * sizeof(float);
+    if (!*slot) *slot = e->memory->take(e->memory->user, bytes);
+    if (!*slot) return OX_FAIL(err, OX_NO_MEMORY, "no device memory for logits");
+    e->memory->copy(e->memory->user, *slot, logits_at(e, step) + (size_t)i * vocab, bytes);
+    return OX_OK;
+}
+
+const float *ox_exec_kept(ox_exec *e, const void *slot)
+{
+    return e->plan->backend->ops->fetch(e->plan->backend, slot, (size_t)e->plan->vocab);
+}
+
+void ox_exec_drop(ox_exec *e, void **slot)
+{
+    if (*slot) e->memory->give(e->memory->user, *slot, (size_t)e->plan->vocab * sizeof(float));
+    *slot = NULL;
 }
 
 ox_status ox_exec_decode(ox_exec *e, const ox_decode_request *request, const ox_kv_pool *kv,

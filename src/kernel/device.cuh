@@ -120,6 +120,48 @@ OX_DEV float ox_act_float(int32_t act, float x)
     return x;
 }
 
+/* Programmatic launch: a kernel may start while the one before it still runs. It fetches what no
+ * step writes (weights), then waits; nothing of the step is read or written before. Every kernel
+ * that is launched with ox_launch must call ox_wait_for_step, in every thread. */
+OX_DEV void ox_wait_for_step(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+OX_DEV void ox_let_next_start(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+static inline bool ox_launches_ahead(void)
+{
+    int device = 0, major = 0;
+    if (cudaGetDevice(&device) != cudaSuccess) return false;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    return major >= 9;
+}
+
+template <class... P, class... A>
+static void ox_launch(void (*kernel)(P...), dim3 grid, unsigned block, size_t shared,
+                      cudaStream_t stream, A... args)
+{
+    static const bool ahead = ox_launches_ahead();
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t c = {};
+    c.gridDim = grid;
+    c.blockDim = dim3(block);
+    c.dynamicSmemBytes = shared;
+    c.stream = stream;
+    c.attrs = &attribute;
+    c.numAttrs = ahead ? 1 : 0;
+    cudaLaunchKernelEx(&c, kernel, args...);
+}
+
 static inline cudaStream_t ox_stream_of(void *stream)
 {
     return (cudaStream_t)stream;

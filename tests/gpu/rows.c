@@ -122,7 +122,7 @@ static uint32_t get_bits(const char *from, size_t size, size_t i)
 static mat make(int32_t rows, int32_t cols, int32_t dtype, bool filled, float lo, float hi)
 {
     const size_t size = dtype == OX_DEV_F32 ? 4 : 2;
-    const int32_t gap = t_range(0, 2) ? t_range(0, 3) * 8 : t_range(0, 9);
+    const int32_t gap = t_range(0, 3) ? (8 - cols % 8) % 8 + t_range(0, 3) * 8 : t_range(0, 9);
     mat m = {.rows = rows, .cols = cols, .ld = cols + gap};
     m.bytes = ((size_t)rows * (size_t)m.ld + 2 * T_GUARD) * size;
     char *host = malloc(m.bytes);

@@ -147,6 +147,7 @@ static void cuda_close(ox_backend *base)
     for (size_t i = 0; i < b->matrices.n; i++)
         ox_free(b->matrices.p[i]);
     ox_vec_deinit(&b->matrices);
+    ox_cuda_profile_close(b);
     ox_vec_deinit(&b->tables);
     ox_cuda_memory_close(b);
     if (b->step_host) cudaFreeHost(b->step_host);
@@ -170,6 +171,7 @@ static const ox_backend_ops ops = {
     .page_memory = cuda_page_memory,
     .free_bytes = cuda_free_bytes,
     .fetch = ox_cuda_fetch,
+    .end_profile = ox_cuda_end_profile,
     .float_activations = true,
     .many_rows = OX_CUDA_MANY_ROWS,
 };
@@ -201,7 +203,8 @@ static ox_status plugin_open(ox_backend **out, const ox_device_options *o, ox_te
     const char *graphs = ox_env("OXGEN_CUDA_GRAPHS");
     b->use_graphs = !graphs || strcmp(graphs, "0") != 0;
     ox_cuda_memory_open(b);
-    const ox_status st = open_device(b, err);
+    ox_status st = open_device(b, err);
+    if (!st && o->profile) st = ox_cuda_profile_open(b, err);
     if (st) {
         cuda_close(&b->base);
         return st;

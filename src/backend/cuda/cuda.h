@@ -75,8 +75,9 @@ typedef struct ox_cuda_backend {
     ox_cuda_graph graphs[OX_CUDA_GRAPHS];
     size_t n_graphs, next_graph;
     bool use_graphs;
-    ox_err failure; /* the first one; complaint() tells */
-    void *chain;    /* state of chain/: decode without the host; NULL = not opened */
+    ox_err failure;                  /* the first one; complaint() tells */
+    struct ox_cuda_profile *profile; /* NULL = off */
+    void *chain; /* state of chain/: decode without the host; NULL = not opened */
 } ox_cuda_backend;
 
 typedef struct ox_cuda_bound {
@@ -144,6 +145,13 @@ void ox_cuda_run_step(ox_backend *base, const ox_call *calls, size_t n, const ox
 void ox_cuda_launch(const ox_cuda_run *r, const ox_call *calls, size_t n);
 const float *ox_cuda_fetch(ox_backend *base, const void *from, size_t n);
 void ox_cuda_graphs_drop(ox_cuda_backend *b);
+
+/* profile.c */
+ox_status ox_cuda_profile_open(ox_cuda_backend *b, ox_err *err);
+void ox_cuda_profile_close(ox_cuda_backend *b);
+void ox_cuda_profile_mark(ox_cuda_backend *b, size_t i); /* before call i; behind the last */
+void ox_cuda_profile_step(ox_cuda_backend *b, const ox_cuda_run *r, const ox_call *calls, size_t n);
+ox_status ox_cuda_end_profile(ox_backend *base, ox_buf *table, ox_buf *trace, ox_err *err);
 
 /* rows.c */
 extern const ox_device_row ox_cuda_rows[];

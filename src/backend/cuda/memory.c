@@ -92,7 +92,11 @@ static void arena_give(void *user, void *p, size_t bytes)
     ox_cuda_backend *b = user;
     (void)bytes;
     cudaStreamSynchronize(b->stream);
-    ox_cuda_graphs_drop(b);
+    for (size_t i = 0; i < b->n_graphs; i++)
+        if (b->graphs[i].arena == p) {
+            ox_cuda_graphs_drop(b);
+            break;
+        }
     cudaFree(p);
 }
 

@@ -20,9 +20,13 @@ static const cuda_call table[OX_CALL_COUNT] = {
 void ox_cuda_launch(const ox_cuda_run *r, const ox_call *calls, size_t n)
 {
     for (size_t i = 0, together; i < n; i += together ? together : 1) {
+        if (r->b->profile) ox_cuda_profile_mark(r->b, i);
         together = ox_cuda_run_together(r, &calls[i], n - i);
+        for (size_t k = 1; r->b->profile && k < together; k++)
+            ox_cuda_profile_mark(r->b, i + k);
         if (!together) table[calls[i].kind].run(r, &calls[i], calls[i].bound);
     }
+    if (r->b->profile) ox_cuda_profile_mark(r->b, n);
 }
 
 void ox_cuda_graphs_drop(ox_cuda_backend *b)
@@ -231,10 +235,11 @@ void ox_cuda_run_step(ox_backend *base, const ox_call *calls, size_t n, const ox
     r.all = ox_class_of_rows(step->rows);
     r.wanted = ox_class_of_rows(step->n_wanted);
     if (put_record(b, step, n_seq)) return;
-    if (b->use_graphs && step->rows <= OX_CUDA_GRAPH_ROWS) {
+    if (b->use_graphs && !b->profile && step->rows <= OX_CUDA_GRAPH_ROWS) {
         if (replay(b, &r, calls, n)) return;
     } else {
         ox_cuda_launch(&r, calls, n);
+        if (b->profile) ox_cuda_profile_step(b, &r, calls, n);
     }
     ox_cuda_check(b, cudaGetLastError(), "a kernel launch", NULL);
 }
@@ -243,11 +248,11 @@ const float *ox_cuda_fetch(ox_backend *base, const void *from, size_t n)
 {
     ox_cuda_backend *b = (ox_cuda_backend *)base;
     const size_t bytes = n * sizeof(float);
-    if (!n || b->failure.status) return b->logits;
+    if (!n || b->failure.status) return NULL;
     if (bytes > b->logits_bytes) {
         float *p = NULL;
         if (ox_cuda_check(b, cudaMallocHost((void **)&p, bytes), "cudaMallocHost", NULL))
-            return b->logits;
+            return NULL;
         if (b->logits) cudaFreeHost(b->logits);
         b->logits = p;
         b->logits_bytes = bytes;
@@ -256,5 +261,5 @@ const float *ox_cuda_fetch(ox_backend *base, const void *from, size_t n)
                        cudaMemcpyAsync(b->logits, from, bytes, cudaMemcpyDeviceToHost, b->stream),
                        "cudaMemcpyAsync", NULL))
         ox_cuda_check(b, cudaStreamSynchronize(b->stream), "the step", NULL);
-    return b->logits;
+    return b->failure.status ? NULL : b->logits;
 }

@@ -8,6 +8,8 @@ typedef enum map { MAP_ACT, MAP_GLU, MAP_ADD, MAP_SCALE, MAP_GATHER } map;
 template <map M> static __global__ void map_kernel(ox_dev_map_args a)
 {
     const size_t n = (size_t)a.rows * (size_t)a.dim;
+    ox_let_next_start();
+    ox_wait_for_step();
     for (size_t i = blockIdx.x * (size_t)BLOCK + threadIdx.x; i < n;
          i += (size_t)gridDim.x * BLOCK) {
         const int32_t r = (int32_t)(i / (size_t)a.dim), c = (int32_t)(i % (size_t)a.dim);
@@ -28,8 +30,8 @@ template <map M> static void launch(const void *args, void *stream)
 {
     const ox_dev_map_args *a = (const ox_dev_map_args *)args;
     if (!a->rows || !a->dim) return;
-    map_kernel<M><<<ox_grid((size_t)a->rows * (size_t)a->dim, BLOCK), BLOCK, 0,
-                    ox_stream_of(stream)>>>(*a);
+    ox_launch(map_kernel<M>, ox_grid((size_t)a->rows * (size_t)a->dim, BLOCK), BLOCK, 0,
+              ox_stream_of(stream), *a);
 }
 
 void ox_act_cuda(const void *args, void *stream)

@@ -16,7 +16,7 @@ enum { FEW_ROWS = 64 };
 
 OX_DEV void mma16816(float *c, const uint32_t *a, uint32_t b0, uint32_t b1)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
                  "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -51,31 +51,6 @@ OX_DEV uint32_t base_of(float zero)
     const __half2 h = __float2half2_rn(1024.0f + zero);
     return *(const uint32_t *)&h;
 }
-
-/* Scales of a unit's row live side by side; zero points and minima likewise. */
-struct unit_row {
-    const ox_cuda_weight &w;
-    size_t at; /* number of the first scale */
-    __device__ unit_row(const ox_cuda_weight &weight, int32_t tile, int32_t u, int g)
-        : w(weight), at(((size_t)tile * (size_t)weight.k_units + (size_t)u) * 8 * (size_t)(128 / weight.block) +
-                        (size_t)g * (size_t)(128 / weight.block))
-    {
-    }
-    __device__ float scale(int k) const
-    {
-        return ox_cuda_read_scale(w.scales, at + (size_t)(k / w.block), w.scale_f32);
-    }
-    __device__ float min(int k) const
-    {
-        return ox_cuda_read_scale(w.zeros, at + (size_t)(k / w.block), w.scale_f32);
-    }
-    __device__ uint32_t base(int k, int bits) const
-    {
-        if (w.zero == OX_CUDA_ZERO_CODE)
-            return base_of((float)((const uint8_t *)w.zeros)[at + (size_t)(k / w.block)]);
-        return base_of(w.zero == OX_CUDA_ZERO_MIN ? 0.0f : (float)(1 << (bits - 1)));
-    }
-};
 
 template <int NT>
 OX_DEV void load_x(const ox_dev_linear_args &a, int32_t k, int g, uint4 *x)
@@ -121,82 +96,152 @@ OX_DEV void add_scaled(float acc[NT][4], const float c[NT][4], float up, float l
     }
 }
 
-/* One piece of 32 columns against one block (or the half `part` of it with blocks of 16). */
-template <int BITS, int NT>
-OX_DEV void piece(const ox_cuda_weight &w, const unit_row &ru, const unit_row &rl, bool has_low,
-                  const uint4 *vu, const uint4 *vl, int b, int k, const uint4 *x, float acc[NT][4])
+/* What a lane needs of one unit of its two rows; fetched whole before it is used. NB: scales a
+ * unit, 8 with blocks of 16, else 4 (larger blocks repeat theirs). */
+template <int BITS, int NB> struct unit_data {
+    uint4 up[BITS / 4], low[BITS / 4];
+    float scale[2][NB], zero[2][NB]; /* of the upper and the lower row; zero: code or minimum */
+};
+
+template <int NB, class F> OX_DEV void read_all(const ox_cuda_weight &w, size_t at, float *out, F read)
 {
+#pragma unroll
+    for (int i = 0; i < NB; i++)
+        out[i] = read(at + (size_t)(i * (128 / NB) / w.block));
+}
+
+template <int BITS, int NB>
+OX_DEV void fetch(const ox_cuda_weight &w, int32_t t0, int32_t t1, int32_t u,
+                  unit_data<BITS, NB> &d)
+{
+    const int lane = threadIdx.x & 31, g = lane >> 2;
+    const bool has_low = t1 < w.n_tiles;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const size_t unit = (size_t)(h && has_low ? t1 : t0) * (size_t)w.k_units + (size_t)u;
+        const uint4 *codes = w.codes + unit * (BITS * 8);
+        const size_t at = (unit * 8 + (size_t)g) * (size_t)(128 / w.block);
+#pragma unroll
+        for (int i = 0; i < BITS / 4; i++)
+            (h ? d.low : d.up)[i] = codes[i * 32 + lane];
+        if (w.scale_f32)
+            read_all<NB>(w, at, d.scale[h], [&](size_t i) { return ((const float *)w.scales)[i]; });
+        else
+            read_all<NB>(w, at, d.scale[h],
+                         [&](size_t i) { return __half2float(((const __half *)w.scales)[i]); });
+        if (w.zero == OX_CUDA_ZERO_CODE)
+            read_all<NB>(w, at, d.zero[h],
+                         [&](size_t i) { return (float)((const uint8_t *)w.zeros)[i]; });
+        else if (w.zero == OX_CUDA_ZERO_MIN)
+            read_all<NB>(w, at, d.zero[h],
+                         [&](size_t i) { return ox_cuda_read_scale(w.zeros, i, w.scale_f32); });
+        if (h && !has_low)
+#pragma unroll
+            for (int i = 0; i < NB; i++)
+                d.scale[1][i] = d.zero[1][i] = 0.0f;
+    }
+}
+
+/* One piece of 32 columns against block i (or the half of it with blocks of 16). */
+template <int BITS, int NT, int NB>
+OX_DEV void piece(const ox_cuda_weight &w, const unit_data<BITS, NB> &d, int b, int i,
+                  const uint4 *x, float acc[NT][4])
+{
+    const float middle = w.zero == OX_CUDA_ZERO_MIDDLE ? (float)(1 << (BITS - 1)) : 0.0f;
+    const bool codes = w.zero == OX_CUDA_ZERO_CODE;
     uint32_t up[4], low[4];
     float c[NT][4] = {};
-    pairs_of<BITS>(vu, b, ru.base(k, BITS), up);
-    pairs_of<BITS>(vl, b, has_low ? rl.base(k, BITS) : 0, low);
+    pairs_of<BITS>(d.up, b, base_of(codes ? d.zero[0][i] : middle), up);
+    pairs_of<BITS>(d.low, b, base_of(codes ? d.zero[1][i] : middle), low);
     products<NT>(c, up, low, x);
-    add_scaled<NT>(acc, c, ru.scale(k), has_low ? rl.scale(k) : 0.0f);
+    add_scaled<NT>(acc, c, d.scale[0][i], d.scale[1][i]);
     if (w.zero != OX_CUDA_ZERO_MIN) return;
     const uint32_t ones[4] = {0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u};
     float s[NT][4] = {};
     products<NT>(s, ones, ones, x);
-    add_scaled<NT>(acc, s, ru.min(k), has_low ? rl.min(k) : 0.0f);
+    add_scaled<NT>(acc, s, d.zero[0][i], d.zero[1][i]);
 }
 
-template <int BITS, int NT>
-OX_DEV void unit_products(const ox_dev_linear_args &a, const ox_cuda_weight &w, int32_t t0,
-                          int32_t t1, int32_t u, float acc[NT][4])
+template <int BITS, int NT, int NB>
+OX_DEV void unit_products(const ox_dev_linear_args &a, const ox_cuda_weight &w,
+                          const unit_data<BITS, NB> &d, int32_t u, float acc[NT][4])
 {
     const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-    const bool has_low = t1 < w.n_tiles;
-    const size_t vectors = BITS * 8;
-    uint4 vu[BITS / 4], vl[BITS / 4];
-    const uint4 *pu = w.codes + ((size_t)t0 * (size_t)w.k_units + (size_t)u) * vectors;
-    const uint4 *pl = w.codes + ((size_t)t1 * (size_t)w.k_units + (size_t)u) * vectors;
-#pragma unroll
-    for (int i = 0; i < BITS / 4; i++) {
-        vu[i] = pu[i * 32 + lane];
-        vl[i] = has_low ? pl[i * 32 + lane] : make_uint4(0, 0, 0, 0);
-    }
-    const unit_row ru(w, t0, u, g), rl(w, has_low ? t1 : t0, u, g);
+    constexpr int AHEAD = NT <= 2 ? 4 : 1; /* pieces of x fetched before the first is used */
+    uint4 x[AHEAD][NT];
 #pragma unroll
     for (int b = 0; b < 4; b++) {
-        uint4 x[NT];
-        load_x<NT>(a, u * 128 + b * 32 + t * 8, g, x);
-        if (w.block >= 32) {
-            piece<BITS, NT>(w, ru, rl, has_low, vu, vl, b, b * 32, x, acc);
+        if (b % AHEAD == 0)
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++)
+                load_x<NT>(a, u * 128 + (b + i) * 32 + t * 8, g, x[i]);
+        if (NB == 4) {
+            piece<BITS, NT, NB>(w, d, b, b, x[b % AHEAD], acc);
             continue;
         }
+#pragma unroll
         for (int h = 0; h < 2; h++) { /* blocks of 16: lanes of the other half hold zeros */
             uint4 part[NT];
 #pragma unroll
             for (int i = 0; i < NT; i++)
-                part[i] = t >> 1 == h ? x[i] : make_uint4(0, 0, 0, 0);
-            piece<BITS, NT>(w, ru, rl, has_low, vu, vl, b, b * 32 + h * 16, part, acc);
+                part[i] = t >> 1 == h ? x[b % AHEAD][i] : make_uint4(0, 0, 0, 0);
+            piece<BITS, NT, NB>(w, d, b, (b * 2 + h) % NB, part, acc);
         }
     }
 }
 
-/* Float weights: the same fragments straight from row-major float16. */
-template <int NT>
-OX_DEV void unit_floats(const ox_dev_linear_args &a, int32_t n0, int32_t u, float acc[NT][4])
+/* All units of this warp; the weights of the first are fetched before the step's data is there. */
+template <int BITS, int NT, int NB, int WARPS>
+OX_DEV void packed_sums(const ox_dev_linear_args &a, const ox_cuda_weight &w, int32_t t0,
+                        int32_t t1, float acc[NT][4])
 {
-    const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-    const bool has_up = n0 + g < a.n, has_low = n0 + 8 + g < a.n;
-    const __half *pu = (const __half *)a.w.p + (size_t)(n0 + g) * (size_t)a.w.ld;
-    const __half *pl = pu + 8 * (size_t)a.w.ld;
-    uint4 vu[4], vl[4];
-#pragma unroll
-    for (int b = 0; b < 4; b++) { /* rows are padded with zeros to whole vectors */
-        const int32_t k = u * 128 + b * 32 + t * 8;
-        vu[b] = has_up && k < a.k ? *(const uint4 *)(pu + k) : make_uint4(0, 0, 0, 0);
-        vl[b] = has_low && k < a.k ? *(const uint4 *)(pl + k) : make_uint4(0, 0, 0, 0);
-    }
-#pragma unroll
-    for (int b = 0; b < 4; b++) {
-        uint4 x[NT];
-        load_x<NT>(a, u * 128 + b * 32 + t * 8, g, x);
-        products<NT>(acc, (const uint32_t *)&vu[b], (const uint32_t *)&vl[b], x);
+    int32_t u = threadIdx.x >> 5;
+    unit_data<BITS, NB> d, next;
+    if (u < w.k_units) fetch<BITS, NB>(w, t0, t1, u, d);
+    ox_wait_for_step();
+    for (; u < w.k_units; u += WARPS) {
+        if (u + WARPS < w.k_units) fetch<BITS, NB>(w, t0, t1, u + WARPS, next);
+        unit_products<BITS, NT, NB>(a, w, d, u, acc);
+        d = next;
     }
 }
 
-template <int BITS, int NT, int WARPS>
+OX_DEV uint4 float_vector(const __half *row, int32_t k, int32_t n, bool have)
+{
+    uint4 v = make_uint4(0, 0, 0, 0);
+    if (!have || k >= n) return v;
+    if (k + 8 <= n) return *(const uint4 *)(row + k);
+    for (int e = 0; k + e < n; e++)
+        ((__half *)&v)[e] = row[k + e];
+    return v;
+}
+
+/* Float weights: the same fragments straight from row-major float16. */
+template <int NT, int WARPS>
+OX_DEV void float_sums(const ox_dev_linear_args &a, int32_t n0, float acc[NT][4])
+{
+    const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+    const __half *pu = (const __half *)a.w.p + (size_t)(n0 + g) * (size_t)a.w.ld;
+    const __half *pl = pu + 8 * (size_t)a.w.ld;
+    ox_wait_for_step();
+    for (int32_t u = threadIdx.x >> 5; u * 128 < a.k; u += WARPS) {
+        uint4 vu[4], vl[4];
+#pragma unroll
+        for (int b = 0; b < 4; b++) {
+            const int32_t k = u * 128 + b * 32 + t * 8;
+            vu[b] = float_vector(pu, k, a.k, n0 + g < a.n);
+            vl[b] = float_vector(pl, k, a.k, n0 + 8 + g < a.n);
+        }
+#pragma unroll
+        for (int b = 0; b < 4; b++) {
+            uint4 x[NT];
+            load_x<NT>(a, u * 128 + b * 32 + t * 8, g, x);
+            products<NT>(acc, (const uint32_t *)&vu[b], (const uint32_t *)&vl[b], x);
+        }
+    }
+}
+
+template <int BITS, int NT, int NB, int WARPS>
 static __global__ void __launch_bounds__(WARPS * 32)
     few_kernel(ox_dev_linear_args a, ox_cuda_weight w, int32_t up_first)
 {
@@ -205,13 +250,12 @@ static __global__ void __launch_bounds__(WARPS * 32)
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
     const int32_t at = (int32_t)blockIdx.x, n_out = a.pairs ? a.n / 2 : a.n;
     float acc[NT][4] = {};
-    for (int32_t u = warp; u < (BITS == 16 ? (a.k + 127) / 128 : w.k_units); u += WARPS) {
-        if constexpr (BITS == 16)
-            unit_floats<NT>(a, at * 16, u, acc);
-        else
-            unit_products<BITS, NT>(a, w, a.pairs ? at : 2 * at,
-                                    a.pairs ? up_first / 8 + at : 2 * at + 1, u, acc);
-    }
+    ox_let_next_start();
+    if constexpr (BITS == 16)
+        float_sums<NT, WARPS>(a, at * 16, acc);
+    else
+        packed_sums<BITS, NT, NB, WARPS>(a, w, a.pairs ? at : 2 * at,
+                                         a.pairs ? up_first / 8 + at : 2 * at + 1, acc);
 #pragma unroll
     for (int i = 0; i < NT; i++)
 #pragma unroll
@@ -237,29 +281,38 @@ static __global__ void __launch_bounds__(WARPS * 32)
     }
 }
 
-template <int BITS, int NT>
+template <int BITS, int NT, int NB>
 static void launch(const ox_dev_linear_args *a, const ox_cuda_weight *w, cudaStream_t s)
 {
     const int32_t n_out = a->pairs ? a->n / 2 : a->n, up = (n_out + 7) / 8 * 8;
     const int32_t rows = a->pairs ? 8 : 16, units = (a->k + 127) / 128;
     const unsigned grid = (unsigned)((n_out + rows - 1) / rows);
     if (NT <= 4 && units >= 16)
-        few_kernel<BITS, NT, 16><<<grid, 512, 0, s>>>(*a, *w, up);
+        ox_launch(few_kernel<BITS, NT, NB, NT <= 4 ? 16 : 8>, grid, NT <= 4 ? 512 : 256, 0, s, *a, *w, up);
     else
-        few_kernel<BITS, NT, 8><<<grid, 256, 0, s>>>(*a, *w, up);
+        ox_launch(few_kernel<BITS, NT, NB, 8>, grid, 256, 0, s, *a, *w, up);
+}
+
+template <int BITS, int NT>
+static void launch_blocks(const ox_dev_linear_args *a, const ox_cuda_weight *w, cudaStream_t s)
+{
+    if (BITS < 16 && w->block == 16)
+        launch<BITS, NT, BITS < 16 ? 8 : 4>(a, w, s);
+    else
+        launch<BITS, NT, 4>(a, w, s);
 }
 
 template <int BITS>
 static void launch_tiles(const ox_dev_linear_args *a, const ox_cuda_weight *w, cudaStream_t s)
 {
     if (a->rows <= 8)
-        launch<BITS, 1>(a, w, s);
+        launch_blocks<BITS, 1>(a, w, s);
     else if (a->rows <= 16)
-        launch<BITS, 2>(a, w, s);
+        launch_blocks<BITS, 2>(a, w, s);
     else if (a->rows <= 32)
-        launch<BITS, 4>(a, w, s);
+        launch_blocks<BITS, 4>(a, w, s);
     else
-        launch<BITS, 8>(a, w, s);
+        launch_blocks<BITS, 8>(a, w, s);
 }
 
 /* Rows of x are vectors of 16 bytes: operands that start in the middle go to the general row. */

@@ -23,6 +23,8 @@ OX_DEV float turned(const ox_dev_rotate_args &a, int32_t r, int32_t h, int32_t d
 static __global__ void rotate_append_kernel(ox_dev_rotate_append_args a)
 {
     const ox_dev_cache &c = a.append.cache;
+    ox_let_next_start();
+    ox_wait_for_step();
     const int32_t r = (int32_t)blockIdx.y, pos = c.step.pos[r];
     int32_t h = (int32_t)blockIdx.x;
     if (pos < 0) return;
@@ -66,5 +68,5 @@ void ox_rotate_append_cuda(const void *args, void *stream)
     const int32_t rows = a->append.rows;
     if (!rows) return;
     const dim3 grid((unsigned)(a->q.n_heads + 2 * a->append.cache.n_kv_heads), (unsigned)rows);
-    rotate_append_kernel<<<grid, BLOCK, 0, ox_stream_of(stream)>>>(*a);
+    ox_launch(rotate_append_kernel, grid, BLOCK, 0, ox_stream_of(stream), *a);
 }
