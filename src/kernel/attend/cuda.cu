@@ -9,7 +9,7 @@
 
 #include <math_constants.h>
 
-enum { BLOCK = 128, QUERIES = 8, TILE = 64, TILES_A_SPLIT = 2, MAX_V = 512 };
+enum { BLOCK = 128, QUERIES = 8, TILE = 64, TILES_A_SPLIT = 1, MAX_V = 512, MAX_SPLITS = 512 };
 
 typedef struct plan {
     int32_t splits, tiles_a_split, blocks_a_row, rows_mixed, d_lanes;
@@ -40,9 +40,10 @@ OX_DEV float *partial_of(const ox_dev_attend_args &a, const plan &p, int32_t row
     return (float *)a.scratch + (at + (size_t)split) * (size_t)(2 + a.cache.v_head_size);
 }
 
-/* s[0..4) += dot of the key row with four queries. D: head size, 0 = d, any. */
+/* s[0..4) += dot of the key row with four queries. D: head size, 0 = d, any. Rows of q are `ldq`
+ * floats apart, a multiple of 8, and padded with zeros. */
 template <class T, int D>
-OX_DEV void dots(const T *kr, const float *q, int32_t d, float *s)
+OX_DEV void dots(const T *kr, const float *q, int32_t ldq, int32_t d, float *s)
 {
     const bool vec = ((uintptr_t)kr & 15) == 0;
     const int32_t n = D ? D : d;
@@ -51,36 +52,43 @@ OX_DEV void dots(const T *kr, const float *q, int32_t d, float *s)
         float kf[8];
         ox_load8(kr, i, n, vec, kf);
 #pragma unroll
-        for (int e = 0; e < 8; e++) {
-            if (!D && i + e >= n) break;
-#pragma unroll
-            for (int m = 0; m < 4; m++)
-                s[m] = fmaf(kf[e], q[m * n + i + e], s[m]);
+        for (int m = 0; m < 4; m++) {
+            const float4 a = *(const float4 *)(q + m * ldq + i);
+            const float4 b = *(const float4 *)(q + m * ldq + i + 4);
+            s[m] = fmaf(kf[0], a.x, fmaf(kf[1], a.y, fmaf(kf[2], a.z, fmaf(kf[3], a.w, s[m]))));
+            s[m] = fmaf(kf[4], b.x, fmaf(kf[5], b.y, fmaf(kf[6], b.z, fmaf(kf[7], b.w, s[m]))));
         }
     }
 }
 
-/* acc[0..QUERIES) += weights of keys part, part + parts, ... times channel ch of V. */
+/* acc[0..QUERIES) += weights of keys part, part + parts, ... times a channel of V. w: [key][query],
+ * whose weights of keys nobody sees are zero and whose values are not looked at. */
 template <class T>
 OX_DEV void weigh(const T *v, int32_t dv, const float *w, int32_t part, int32_t parts,
                   int32_t n_keys, float *acc)
 {
-    enum { AHEAD = 8 };
+    enum { AHEAD = 16 };
     for (int32_t j0 = part; j0 < n_keys; j0 += parts * AHEAD) {
         T x[AHEAD];
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
             const int32_t j = j0 + i * parts;
-            if (j < n_keys) x[i] = v[(size_t)j * (size_t)dv];
+            x[i] = j < n_keys ? v[(size_t)j * (size_t)dv] : ox_from_float<T>(0.0f);
         }
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
-            const int32_t j = j0 + i * parts;
-            if (j >= n_keys) break;
+            const int32_t j = min(j0 + i * parts, TILE - 1);
+            const float4 a = *(const float4 *)(w + j * QUERIES);
+            const float4 b = *(const float4 *)(w + j * QUERIES + 4);
             const float f = ox_to_float(x[i]);
-#pragma unroll
-            for (int m = 0; m < QUERIES; m++)
-                acc[m] = fmaf(w[m * TILE + j], f, acc[m]);
+            acc[0] = fmaf(a.x, f, acc[0]);
+            acc[1] = fmaf(a.y, f, acc[1]);
+            acc[2] = fmaf(a.z, f, acc[2]);
+            acc[3] = fmaf(a.w, f, acc[3]);
+            acc[4] = fmaf(b.x, f, acc[4]);
+            acc[5] = fmaf(b.y, f, acc[5]);
+            acc[6] = fmaf(b.z, f, acc[6]);
+            acc[7] = fmaf(b.w, f, acc[7]);
         }
     }
 }
@@ -88,24 +96,28 @@ OX_DEV void weigh(const T *v, int32_t dv, const float *w, int32_t part, int32_t 
 template <class T, int NI, int D>
 static __global__ void attend_kernel(ox_dev_attend_args a, plan p)
 {
-    extern __shared__ float shared[];
+    extern __shared__ __align__(16) float shared[];
     const ox_dev_cache &c = a.cache;
     const int32_t d = c.head_size, dv = c.v_head_size, tid = (int32_t)threadIdx.x;
     const int32_t split = (int32_t)blockIdx.x, y = (int32_t)blockIdx.y, kvh = (int32_t)blockIdx.z;
-    float *q = shared, *w = q + QUERIES * d, *fold = w + QUERIES * TILE; /* fold: [QUERIES] */
+    const int32_t ldq = (d + 7) / 8 * 8;
+    float *q = shared, *w = q + QUERIES * ldq, *fold = w + QUERIES * TILE; /* fold: [QUERIES] */
     float *sum_of = fold + QUERIES, *max_of = sum_of + QUERIES, *meet = max_of + QUERIES;
     int32_t *pos_of = (int32_t *)(meet + NI * QUERIES * BLOCK);
 
+    ox_let_next_start();
+    ox_wait_for_step();
     if (tid < QUERIES) {
         int32_t row, head;
         pos_of[tid] = query_of(a, p, y, tid, &row, &head) ? c.step.pos[row] : -1;
         sum_of[tid] = 0.0f;
         max_of[tid] = -CUDART_INF_F;
     }
-    for (int32_t i = tid; i < QUERIES * d; i += BLOCK) {
+    for (int32_t m = 0; m < QUERIES; m++) {
         int32_t row, head;
-        const bool have = query_of(a, p, y, i / d, &row, &head);
-        q[i] = have ? ox_get(a.q, row, head * d + i % d) : 0.0f;
+        const bool have = query_of(a, p, y, m, &row, &head);
+        for (int32_t i = tid; i < ldq; i += BLOCK)
+            q[m * ldq + i] = have && i < d ? ox_get(a.q, row, head * d + i) : 0.0f;
     }
     __syncthreads();
     int32_t last = -1, first = 0x7fffffff, row0, head0;
@@ -129,25 +141,25 @@ static __global__ void attend_kernel(ox_dev_attend_args a, plan p)
         const char *page = (const char *)pages[tile];
         const T *kr = (const T *)(page + c.k_offset) + ((size_t)kvh * TILE + (size_t)key) * (size_t)d;
         float s[4] = {};
-        if (at <= last) dots<T, D>(kr, q + q0 * d, d, s);
+        if (at <= last) dots<T, D>(kr, q + q0 * ldq, ldq, d, s);
 #pragma unroll
         for (int m = 0; m < 4; m++) {
             const int32_t pos = pos_of[q0 + m];
             float t = s[m] * a.scale;
             if (a.softcap > 0.0f) t = a.softcap * tanhf(t / a.softcap);
             const bool seen = at <= pos && !(a.window > 0 && at <= pos - a.window);
-            w[(q0 + m) * TILE + key] = seen ? t : -CUDART_INF_F;
+            w[key * QUERIES + q0 + m] = seen ? t : -CUDART_INF_F;
         }
         __syncthreads();
         for (int i = 0; i < QUERIES / (BLOCK / 32); i++) {
             const int32_t m = tid / 32 * (QUERIES / (BLOCK / 32)) + i, lane = tid & 31;
-            const float t0 = w[m * TILE + lane], t1 = w[m * TILE + 32 + lane];
+            const float t0 = w[lane * QUERIES + m], t1 = w[(32 + lane) * QUERIES + m];
             const float old = max_of[m], top = fmaxf(old, ox_warp_max(fmaxf(t0, t1)));
             const float base = top == -CUDART_INF_F ? 0.0f : top;
             const float e0 = expf(t0 - base), e1 = expf(t1 - base), f = expf(old - base);
             const float more = ox_warp_sum(e0 + e1);
-            w[m * TILE + lane] = e0;
-            w[m * TILE + 32 + lane] = e1;
+            w[lane * QUERIES + m] = e0;
+            w[(32 + lane) * QUERIES + m] = e1;
             __syncwarp();
             if (!lane) {
                 fold[m] = f;
@@ -201,24 +213,46 @@ static __global__ void attend_kernel(ox_dev_attend_args a, plan p)
     }
 }
 
+OX_DEV float block_max(float v, float *part)
+{
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    v = ox_warp_max(v);
+    if (!lane) part[warp] = v;
+    __syncthreads();
+    for (int i = 0; i < BLOCK / 32; i++)
+        v = fmaxf(v, part[i]);
+    __syncthreads();
+    return v;
+}
+
 static __global__ void merge_kernel(ox_dev_attend_args a, plan p)
 {
     const int32_t row = (int32_t)blockIdx.x / a.n_heads, head = (int32_t)blockIdx.x % a.n_heads;
     const int32_t dv = a.cache.v_head_size, stride = 2 + dv;
+    __shared__ float weight[MAX_SPLITS], scratch[33];
     const float *part = partial_of(a, p, row, head, 0);
     float top = -CUDART_INF_F, l = 0.0f;
-    for (int32_t s = 0; s < p.splits; s++)
+    ox_let_next_start();
+    ox_wait_for_step();
+    for (int32_t s = threadIdx.x; s < p.splits; s += BLOCK)
         top = fmaxf(top, part[s * stride]);
+    top = block_max(top, scratch);
     if (a.sinks) top = fmaxf(top, a.sinks[head]);
-    for (int32_t s = 0; s < p.splits; s++)
-        if (part[s * stride + 1] != 0.0f) l += part[s * stride + 1] * expf(part[s * stride] - top);
+    for (int32_t s = threadIdx.x; s < p.splits; s += BLOCK) {
+        const float sum = part[s * stride + 1];
+        weight[s] = sum != 0.0f ? expf(part[s * stride] - top) : 0.0f;
+        l += sum * weight[s];
+    }
+    l = ox_block_sum(l, scratch); /* its barriers cover weight[] */
     const float keys = l;
     if (a.sinks) l += expf(a.sinks[head] - top);
     for (int32_t ch = threadIdx.x; ch < dv; ch += BLOCK) {
         float sum = 0.0f;
-        for (int32_t s = 0; s < p.splits; s++)
-            if (part[s * stride + 1] != 0.0f)
-                sum = fmaf(expf(part[s * stride] - top), part[s * stride + 2 + ch], sum);
+#pragma unroll 8
+        for (int32_t s = 0; s < p.splits; s++) {
+            const float v = part[s * stride + 2 + ch];
+            sum = weight[s] != 0.0f ? fmaf(weight[s], v, sum) : sum;
+        }
         ox_put(a.y, row, head * dv + ch, keys == 0.0f ? 0.0f : sum / l);
     }
 }
@@ -226,12 +260,12 @@ static __global__ void merge_kernel(ox_dev_attend_args a, plan p)
 template <class T, int NI, int D>
 static void launch_size(const ox_dev_attend_args *a, plan p, dim3 grid, cudaStream_t s)
 {
-    const size_t shared = sizeof(float) * (size_t)(QUERIES * a->cache.head_size + QUERIES * TILE +
+    const size_t shared = sizeof(float) * (size_t)(QUERIES * ((a->cache.head_size + 7) / 8 * 8) + QUERIES * TILE +
                                                    3 * QUERIES + NI * QUERIES * BLOCK + QUERIES);
     if (shared > 48 * 1024)
         cudaFuncSetAttribute(attend_kernel<T, NI, D>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              (int)shared);
-    attend_kernel<T, NI, D><<<grid, BLOCK, shared, s>>>(*a, p);
+    ox_launch(attend_kernel<T, NI, D>, grid, BLOCK, shared, s, *a, p);
 }
 
 template <class T, int NI>
@@ -275,7 +309,7 @@ void ox_attend_cuda(const void *args, void *stream)
         const size_t one = (size_t)a->rows * (size_t)a->n_heads * (size_t)(2 + dv) * sizeof(float);
         const size_t most = a->scratch_bytes / one;
         p.splits = (tiles + p.tiles_a_split - 1) / p.tiles_a_split;
-        while (p.splits > 1 && ((size_t)p.splits > most || p.splits > 512)) {
+        while (p.splits > 1 && ((size_t)p.splits > most || p.splits > MAX_SPLITS)) {
             p.tiles_a_split *= 2;
             p.splits = (tiles + p.tiles_a_split - 1) / p.tiles_a_split;
         }
@@ -285,5 +319,5 @@ void ox_attend_cuda(const void *args, void *stream)
     const dim3 grid((unsigned)p.splits, (unsigned)blocks, (unsigned)a->cache.n_kv_heads);
     OX_WITH_TYPE(a->cache.dtype, T, launch_type<T>(a, p, grid, ox_stream_of(stream)));
     if (p.splits > 1)
-        merge_kernel<<<(unsigned)(a->rows * a->n_heads), BLOCK, 0, ox_stream_of(stream)>>>(*a, p);
+        ox_launch(merge_kernel, (unsigned)(a->rows * a->n_heads), BLOCK, 0, ox_stream_of(stream), *a, p);
 }
