@@ -260,8 +260,9 @@ static __global__ void merge_kernel(ox_dev_attend_args a, plan p)
 template <class T, int NI, int D>
 static void launch_size(const ox_dev_attend_args *a, plan p, dim3 grid, cudaStream_t s)
 {
-    const size_t shared = sizeof(float) * (size_t)(QUERIES * ((a->cache.head_size + 7) / 8 * 8) + QUERIES * TILE +
-                                                   3 * QUERIES + NI * QUERIES * BLOCK + QUERIES);
+    const int32_t ldq = (a->cache.head_size + 7) / 8 * 8;
+    const int32_t words = QUERIES * (ldq + TILE + 3 + NI * BLOCK + 1);
+    const size_t shared = sizeof(float) * (size_t)words;
     if (shared > 48 * 1024)
         cudaFuncSetAttribute(attend_kernel<T, NI, D>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              (int)shared);
