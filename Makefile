@@ -12,6 +12,10 @@ MAKEFLAGS += --no-print-directory
 all:
 	@$(call CONFIGURE,$(BUILD),-DOXGEN_TESTS=ON)
 	@cmake --build $(BUILD) -j $(JOBS)
+## cuda: build liboxgen_cuda.so and its tests, also where no GPU is (ARCHS=90a-real for one architecture)
+cuda:
+	@$(call CONFIGURE,$(BUILD),$(if $(ARCHS),-DOXGEN_CUDA_ARCHS=$(ARCHS)))
+	@cmake --build $(BUILD) -j $(JOBS) --target oxgen_cuda cuda_rows
 ## app: build the command line only (no test packages needed)
 app:
 	@$(call CONFIGURE,$(BUILD),-DOXGEN_TESTS=OFF)
@@ -77,7 +81,7 @@ PYTHON ?= build/venv/bin/python
 NODE_TESTS ?= build/node-tests
 ## test-gpu: everything that needs a GPU: kernel rows under compute-sanitizer, whole models against the CPU (PYTHON has numpy)
 GPU_MODELS ?= build/gpu-models
-test-gpu: all
+test-gpu: all cuda
 	@mkdir -p $(GPU_MODELS)
 	@for s in llama qwen2 qwen3 gemma3 phi3 glm; do test -d $(GPU_MODELS)/$$s || $(BUILD)/tools/synth tiny-$$s -o $(GPU_MODELS)/$$s >/dev/null; done
 	@$(or $(wildcard $(PYTHON)),python3) tests/gpu/test_gpu.py --oxgen $(BUILD)/oxgen --rows $(BUILD)/tests/cuda_rows \
@@ -129,4 +133,4 @@ clean:
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | awk -F': ' '{ printf "  %-12s %s\n", $$1, $$2 }'
-.PHONY: test-gpu all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests install dist bench torture tiers tsan fuzz figures regress cover clean help
+.PHONY: test-gpu cuda all app demo test test-all test-packages quick ktest check format tidy asan all-asan node-tests install dist bench torture tiers tsan fuzz figures regress cover clean help

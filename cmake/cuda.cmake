@@ -29,7 +29,14 @@ find_package(CUDAToolkit REQUIRED)
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS src/backend/cuda/*.c src/backend/cuda/*.cu src/kernel/*.cu)
 file(GLOB cuda_host CONFIGURE_DEPENDS src/kernel/cuda_*.c)
 list(FILTER cuda_sources EXCLUDE REGEX "_(test|bench)\\.(c|cu)$")
-add_library(oxgen_cuda_objects OBJECT ${cuda_sources} ${cuda_host})
+# Kernels take minutes to compile: where no GPU is, `make all` leaves them to `make cuda`.
+if(OXGEN_CUDA STREQUAL "ON" OR EXISTS /dev/nvidiactl OR EXISTS /proc/driver/nvidia/version)
+  set(cuda_in_all "")
+else()
+  set(cuda_in_all EXCLUDE_FROM_ALL)
+  message(STATUS "CUDA backend: no GPU here, so only `make cuda` builds it")
+endif()
+add_library(oxgen_cuda_objects OBJECT ${cuda_in_all} ${cuda_sources} ${cuda_host})
 target_include_directories(oxgen_cuda_objects PUBLIC src include ${CMAKE_BINARY_DIR}/generated)
 target_include_directories(oxgen_cuda_objects SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
 target_compile_options(oxgen_cuda_objects PRIVATE
@@ -38,7 +45,7 @@ target_compile_options(oxgen_cuda_objects PRIVATE
 set_target_properties(oxgen_cuda_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_SEPARABLE_COMPILATION OFF)
 
 # The members of liboxgen.a that the backend uses travel inside, invisible.
-add_library(oxgen_cuda MODULE $<TARGET_OBJECTS:oxgen_cuda_objects>)
+add_library(oxgen_cuda MODULE ${cuda_in_all} $<TARGET_OBJECTS:oxgen_cuda_objects>)
 set_target_properties(oxgen_cuda PROPERTIES OUTPUT_NAME oxgen_cuda LINKER_LANGUAGE C PREFIX lib
                                             LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 add_dependencies(oxgen_cuda oxgen_static)
@@ -47,13 +54,13 @@ target_link_options(oxgen_cuda PRIVATE LINKER:--version-script=${CMAKE_SOURCE_DI
                                        LINKER:--no-undefined LINKER:--gc-sections LINKER:-z,nodelete LINKER:--as-needed
                                        -static-libgcc)
 set_property(TARGET oxgen_cuda APPEND PROPERTY LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/exports_cuda.map)
-install(TARGETS oxgen_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS oxgen_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
 message(STATUS "CUDA backend: ${OXGEN_NVCC} ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${OXGEN_CUDA_ARCHS}")
 
 # The rows of every family against their contracts; runs where a GPU is: make test-gpu.
 if(OXGEN_TESTS)
   file(GLOB cuda_test_sources CONFIGURE_DEPENDS tests/gpu/*.c)
-  add_executable(cuda_rows ${cuda_test_sources} $<TARGET_OBJECTS:oxgen_cuda_objects>)
+  add_executable(cuda_rows ${cuda_in_all} ${cuda_test_sources} $<TARGET_OBJECTS:oxgen_cuda_objects>)
   target_include_directories(cuda_rows PRIVATE ${CMAKE_SOURCE_DIR} src include ${CMAKE_BINARY_DIR}/generated)
   target_include_directories(cuda_rows SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   target_compile_options(cuda_rows PRIVATE ${OXGEN_REQUIRED_FLAGS})
