@@ -95,13 +95,13 @@ static inline ox_str ox_json_str(const ox_json *node) /* empty unless a string *
 
 static inline double ox_json_f64(const ox_json *node) /* 0 unless a number */
 {
-    if (!ox_json_is(node, OX_JSON_NUMBER)) return 0;
+    if (!node || !ox_json_is(node, OX_JSON_NUMBER)) return 0;
     return node->is_int ? (double)node->u.i : node->u.f;
 }
 
 static inline bool ox_json_is_i64(const ox_json *node)
 {
-    return ox_json_is(node, OX_JSON_NUMBER) && node->is_int;
+    return node && ox_json_is(node, OX_JSON_NUMBER) && node->is_int;
 }
 
 static inline int64_t ox_json_i64(const ox_json *node) /* 0 unless an integer */

@@ -1,6 +1,8 @@
 /* calls.c - every kind of call: what it needs bound, and the arguments of its row. */
 #include "backend/cuda/cuda.h"
 
+#include <assert.h>
+
 /* Picks a row of the family for each class; args[k] describes class k. */
 static ox_status pick(ox_cuda_backend *b, ox_call *c, ox_cuda_bound *bound, const char *family,
                       const void *const args[OX_CLASS_COUNT], ox_err *err)
@@ -221,6 +223,7 @@ static ox_status bind_bias(ox_cuda_backend *b, const ox_call *c, ox_cuda_bound *
 
 static void put_shape(ox_dev_linear_args *a, const ox_cuda_matrix *m)
 {
+    assert(m); /* bound before its bias */
     a->pack = m->is_pack ? &m->pack : NULL;
     a->w = m->floats;
     a->n = m->n;

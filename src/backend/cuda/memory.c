@@ -6,6 +6,8 @@
  * allocates nothing in the common case. */
 #include "backend/cuda/cuda.h"
 
+#include <assert.h>
+
 enum { FIRST_POSITIONS = 4096, PAGE_POSITIONS = 64 };
 
 ox_status ox_cuda_check(ox_cuda_backend *b, cudaError_t e, const char *what, ox_err *err)
@@ -67,6 +69,7 @@ ox_status ox_cuda_small(ox_cuda_backend *b, void **out, size_t bytes, ox_err *er
 static bool add_slab(ox_cuda_backend *b, size_t page)
 {
     size_t positions = FIRST_POSITIONS, have = 0;
+    assert(b->slabs.p || !b->slabs.n);
     for (size_t i = 0; i < b->slabs.n; i++)
         have += b->slabs.p[i].bytes / page;
     if (b->options.context > 0) positions = (size_t)b->options.context;

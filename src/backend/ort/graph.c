@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct ox_ort_graph {
@@ -50,6 +51,7 @@ void ox_ort_graph_close(ox_ort_graph **graph)
     ox_ort_graph *g = *graph;
     if (!g) return;
     if (g->o) drop_values(g);
+    assert(g->o || (!g->binding && !g->session));
     if (g->binding) g->o->api.ReleaseIoBinding(g->binding);
     if (g->session) g->o->api.ReleaseSession(g->session);
     ox_buf_deinit(&g->settings);

@@ -11,6 +11,7 @@
 #include "backend/ort/decoder_internal.h"
 #include "tensor/half.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { FIRST_CAPACITY = 256 };
@@ -282,6 +283,7 @@ static ox_status bind_feed(ox_ort_state *s, size_t i, const step *q, ox_err *err
     const size_t rows = by_row ? q->n : f->rule == FEED_MASK ? q->total : 1;
     ox_tensor t = {.dtype = f->port->dtype, .rank = f->port->rank};
     size_t count = 1, bytes;
+    assert(rows);
     for (int32_t k = 0; k < t.rank; k++)
         t.dims[k] = f->port->dims[k].value > 0 ? f->port->dims[k].value : 1;
     if (rows > 1) t.dims[t.rank - 1] = (int64_t)rows;
