@@ -20,6 +20,7 @@ static ox_status read_options(ox_convert_options *co, const cli_options *o, ox_e
     co->io = o->io;
     co->asym = o->asym;
     co->dry_run = o->dry_run;
+    co->each = o->verbose;
     co->progress = cli_progress;
     co->user = (void *)(uintptr_t)o;
     if (o->has_block) OX_TRY(narrow(o->block, 16, 256, "block", &co->block, err));
@@ -39,7 +40,14 @@ int cmd_convert(const cli_options *o)
     if (!st) st = ox_convert(o->args.p[0], o->output, &co, &report, &err);
     cli_progress_end();
     if (st) return cli_fail(&err);
-    const int code = o->quiet ? 0 : cli_stdout(ox_str_of(report));
+    ox_buf b = {0};
+    ox_buf_put_z(&b, report);
+    if (o->dry_run)
+        ox_buf_printf(&b, "nothing is written (--dry-run)\n");
+    else
+        ox_buf_printf(&b, "written: %s; next: oxgen run %s\n", o->output, o->output);
+    const int code = o->quiet ? 0 : b.failed ? 4 : cli_stdout(ox_buf_view(&b));
+    ox_buf_deinit(&b);
     ox_release(report);
     return code;
 }

@@ -93,10 +93,11 @@ typedef struct ox_convert_options {
     const char *io;                                    /* "f32" (default) "f16" "bf16" */
     ox_progress_fn *progress;
     void *user;
+    int32_t each; /* the report has a line for every matrix, too */
 } ox_convert_options;
 
 OX_API void ox_convert_options_init(ox_convert_options *o);
-/* *report (freed with ox_release) says per tensor what was chosen and whether it is exact. */
+/* *report (freed with ox_release) says what the matrices became and whether it is exact. */
 OX_API ox_status ox_convert(const char *src, const char *dir, const ox_convert_options *o,
                             char **report, ox_err *err);
 

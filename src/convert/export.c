@@ -247,19 +247,24 @@ fail:
     return st;
 }
 
+static bool has_codes(const ox_emitter *e)
+{
+    for (size_t i = 0; i < e->kinds.n; i++)
+        if (e->kinds.p[i].form.nbits) return true;
+    return false;
+}
+
 static void summarise(const ox_emitter *e, const ox_source *s, size_t model_bytes)
 {
     for (size_t i = 0; i < s->warnings.n; i++)
         ox_buf_printf(e->report, "warning: %s\n", s->warnings.p[i]);
-    if (e->n_widened && e->o->quant.kind == OX_QUANT_KEEP)
-        ox_buf_printf(
-            e->report,
-            "warning: %d block-quantised matrices became floats, which is large and slow; "
-            "--quant int8 or int4 makes them small\n",
-            e->n_widened);
-    ox_buf_printf(
-        e->report, "%d of %d matrices exact; %.1f MB of data, %zu nodes, %.2f MB of graph\n",
-        e->n_exact, e->n_matrices, (double)e->end / 1e6, e->w.n_nodes, (double)model_bytes / 1e6);
+    ox_emit_report(e);
+    ox_buf_printf(e->report, ", %.2f MB of graph\n", (double)model_bytes / 1e6);
+    if (e->o->accuracy_level == 4 && has_codes(e))
+        ox_buf_put_z(e->report,
+                     "accuracy level 4 (the default): ONNX Runtime may round activations to 8 bits, "
+                     "which is fast, but a small model can answer nonsense then; --accuracy 0 "
+                     "keeps them float\n");
 }
 
 ox_status ox_export_genai(const ox_source *s, const char *out_dir, const ox_export_options *o,
@@ -290,6 +295,7 @@ fail:
     ox_map_deinit(&e.constants);
     ox_map_deinit(&e.tensors);
     ox_vec_deinit(&e.jobs);
+    ox_vec_deinit(&e.kinds);
     ox_arena_deinit(&e.arena);
     ox_buf_deinit(&own_report);
     ox_buf_deinit(&model);

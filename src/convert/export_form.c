@@ -39,8 +39,10 @@ static ox_form as_codes(const ox_code_layout *l, ox_dtype io)
     if (l->zero == OX_ZERO_MIN) {
         f.zeros = OX_ZEROS_FLOAT;
         f.exact = false;
-        f.note = io == OX_DTYPE_F32 ? "minima as float zero points, right to 1e-7"
-                                    : "minima as float zero points of the graph's type";
+        f.keeps = io == OX_DTYPE_F32;
+        f.note = f.keeps ? "the same codes and scales; minima as zero points, which rounds in the "
+                           "seventh digit"
+                         : "the same codes; minima as zero points of the graph's type";
     }
     return f;
 }
@@ -53,7 +55,7 @@ static ox_form as_remade(int32_t bits, const ox_quant_choice *q, ox_dtype io)
                      .zeros = q->asym ? OX_ZEROS_PACKED : OX_ZEROS_NONE,
                      .remade = true,
                      .stored = io,
-                     .note = "quantised"};
+                     .note = "quantised anew"};
 }
 
 static ox_form kept(const ox_weight *w, const ox_export_options *o)
@@ -96,6 +98,11 @@ bool ox_form_same(const ox_form *a, const ox_form *b)
            a->zeros == b->zeros && a->remade == b->remade && a->stored == b->stored;
 }
 
+bool ox_form_keeps(const ox_form *f)
+{
+    return f->exact || f->keeps;
+}
+
 void ox_form_print(const ox_form *f, ox_buf *out)
 {
     static const char *const zeros[] = {"", ", zero points", ", float zero points"};
@@ -103,6 +110,6 @@ void ox_form_print(const ox_form *f, ox_buf *out)
         ox_buf_printf(out, "int%d block %d%s", f->bits, f->block, zeros[f->zeros]);
     else
         ox_buf_put_z(out, ox_dtype_name(f->stored));
-    ox_buf_put_z(out, f->exact ? ", exact" : "");
-    if (f->note) ox_buf_printf(out, " (%s)", f->note);
+    if (f->exact) ox_buf_put_z(out, "; exact");
+    if (f->note) ox_buf_printf(out, "; %s", f->note);
 }

@@ -26,6 +26,7 @@ typedef struct ox_form {
     bool remade;      /* by the quantiser, not by copying codes */
     ox_dtype stored;  /* floats: type in the file (a Cast follows when it isn't the graph's) */
     bool exact;       /* the written values equal the source's */
+    bool keeps;       /* not exact, but up to the rounding of a float32 */
     const char *note; /* why not exact, or NULL */
 } ox_form;
 
@@ -33,7 +34,9 @@ ox_form ox_form_matrix(const ox_weight *w, const ox_export_options *o, bool is_h
 /* An embedding that is not tied: never re-quantised. Zero points, if any, packed. */
 ox_form ox_form_table(const ox_weight *w, const ox_export_options *o);
 bool ox_form_same(const ox_form *a, const ox_form *b);
-/* "int4 block 32, float zero points" */
+/* The written values are the source's, if only up to the rounding of a float32. */
+bool ox_form_keeps(const ox_form *f);
+/* "int4 block 32, float zero points; exact" */
 void ox_form_print(const ox_form *f, ox_buf *out);
 
 /* Rows of heads that a file ordered for pairs (2i, 2i+1) are written for pairs (i, i + rotary/2):
@@ -81,6 +84,15 @@ typedef struct ox_stream {
 
 ox_status ox_job_run(const ox_job *j, ox_stream *s, ox_err *err);
 
+/* Matrices of the same source formats that took the same form; from[n_from..] stay 0. */
+typedef struct ox_kind {
+    ox_form form;
+    ox_format from[OX_PARTS_MAX];
+    int32_t n_from, n;
+    size_t n_roles;
+    ox_str roles[8]; /* "down_proj", each once; the ninth and later are not named */
+} ox_kind;
+
 /* The graph under construction. */
 typedef struct ox_emitter {
     ox_onnx_graph_writer w;
@@ -93,8 +105,8 @@ typedef struct ox_emitter {
     ox_jobs jobs;
     uint64_t end; /* bytes of data so far */
     ox_buf *report;
-    int32_t n_matrices, n_exact, n_widened; /* widened: blocks written as floats */
-    bool failed;                            /* out of memory somewhere: checked at the end */
+    OX_VEC(ox_kind) kinds; /* of matrices, for the report */
+    bool failed;           /* out of memory somewhere: checked at the end */
     /* the embedding's weight when the head shares it */
     const ox_weight *tied;
     ox_str tied_codes, tied_scales, tied_zeros;
@@ -115,6 +127,9 @@ ox_str ox_emit_as(ox_emitter *e, const char *op, ox_str name, const ox_str in[2]
 ox_str ox_emit_i64(ox_emitter *e, int64_t v);
 ox_str ox_emit_i64s(ox_emitter *e, const int64_t *v, size_t n);
 ox_str ox_emit_float(ox_emitter *e, double v);
+/* export_report.c: a matrix for the report, and its lines; the last one has no newline yet. */
+void ox_emit_count(ox_emitter *e, ox_str name, const ox_job *job);
+void ox_emit_report(const ox_emitter *e);
 /* Tensors in the data file; a job that has been placed is remembered. */
 void ox_emit_job(ox_emitter *e, const ox_job *job);
 void ox_emit_external(ox_emitter *e, ox_str name, ox_dtype dtype, int32_t rank, const int64_t *dims,

@@ -2,21 +2,6 @@
  * may be the head's matrix read another way. */
 #include "convert/export_internal.h"
 
-static void report_matrix(ox_emitter *e, ox_str name, const ox_job *job)
-{
-    ox_buf_printf(e->report, "%.*s [%lld, %lld]: ", OX_STR_ARGS(name), (long long)ox_job_rows(job),
-                  (long long)ox_job_cols(job));
-    for (int32_t i = 0; i < job->n_parts; i++)
-        if (!i || job->parts[i]->format != job->parts[0]->format)
-            ox_buf_printf(e->report, "%s%s", i ? "+" : "", ox_format_name(job->parts[i]->format));
-    ox_buf_put_z(e->report, " -> ");
-    ox_form_print(&job->form, e->report);
-    ox_buf_put_c(e->report, '\n');
-    e->n_matrices++;
-    e->n_exact += job->form.exact;
-    e->n_widened += !job->form.nbits && ox_format_block(job->parts[0]->format) != 1;
-}
-
 /* Codes, scales and zero points as tensors "base.qweight", ".scales", ".qzeros". */
 static void put_nbits(ox_emitter *e, ox_str base, const ox_job *j, bool flat, ox_str out[3])
 {
@@ -71,7 +56,7 @@ static void put_matrix(ox_emitter *e, const ox_matmul *m, ox_str base, ox_str op
         ox_emit_external(e, operands[0], job.dtype, 2, dims, job.at);
     }
     remember_tied(e, &job, operands);
-    report_matrix(e, base, &job);
+    ox_emit_count(e, base, &job);
     ox_emit_job(e, &job);
 }
 
@@ -137,7 +122,7 @@ static ox_str gather_codes(ox_emitter *e, const ox_term *t, const ox_form *f, bo
     if (!ox_job_place(&job, &e->end)) e->failed = true;
     put_nbits(e, base, &job, !shared, arrays);
     if (shared) remember_tied(e, &job, arrays);
-    report_matrix(e, base, &job);
+    ox_emit_count(e, base, &job);
     ox_emit_job(e, &job);
     ox_str table = arrays[0];
     if (shared) {
@@ -163,7 +148,7 @@ static ox_str gather_floats(ox_emitter *e, const ox_term *t, const ox_form *f)
     const ox_str tensor = OX_STR("model.embed_tokens.weight");
     if (!ox_job_place(&job, &e->end)) e->failed = true;
     ox_emit_external(e, tensor, job.dtype, 2, dims, job.at);
-    report_matrix(e, OX_STR("model.embed_tokens"), &job);
+    ox_emit_count(e, OX_STR("model.embed_tokens"), &job);
     ox_emit_job(e, &job);
     const ox_str in[2] = {tensor, OX_STR("input_ids")};
     ox_str y = ox_emit(e, "Gather", OX_STR("/model/embed_tokens/Gather"), in, 2);

@@ -43,6 +43,7 @@ static ox_status read_options(ox_export_options *eo, const ox_convert_options *o
     eo->quant.asym = o->asym != 0;
     if (o->accuracy >= 0) eo->accuracy_level = o->accuracy;
     eo->dry_run = o->dry_run != 0;
+    eo->each = o->each != 0;
     OX_TRY(choose_type(o->io, &eo->io, err));
     return ox_quant_choice_check(&eo->quant, err);
 }
