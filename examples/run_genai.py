@@ -2,8 +2,14 @@
 
 usage: run_genai.py DIR [QUESTION]
 """
-import json, sys
-import onnxruntime_genai as og
+import json, os, sys
+
+if len(sys.argv) not in (2, 3) or not os.path.isdir(sys.argv[1]):
+    sys.exit('usage: run_genai.py DIR [QUESTION]   DIR: a folder that oxgen convert wrote')
+try:
+    import onnxruntime_genai as og
+except ImportError:
+    sys.exit('run_genai.py needs ONNX Runtime GenAI: pip install onnxruntime-genai')
 
 question = sys.argv[2] if len(sys.argv) > 2 else 'What is the capital of France?'
 model = og.Model(sys.argv[1])

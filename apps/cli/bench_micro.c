@@ -216,11 +216,14 @@ static ox_status run_rounds(micro *m, ox_err *err)
 
 static void put_all(const micro *m, ox_buf *out)
 {
+    size_t n_few = 0;
     if (m->o->json) {
         ox_buf_put_z(out, "{\"machine\":");
         bench_put_machine(out);
         ox_buf_put_z(out, ",\"rows\":[");
     } else {
+        ox_buf_put_z(out, "time of one run; roof: what memory, integer or float units could do at "
+                          "best, measured beside it; share: roof / median\n");
         ox_buf_printf(out, "%-60s %11s %11s %6s %11s %-5s %6s", "one run", "median", "min", "IQR",
                       "roof", "", "share");
         if (m->o->comparator) ox_buf_printf(out, " %11s %6s", "comparator", "ratio");
@@ -228,9 +231,16 @@ static void put_all(const micro *m, ox_buf *out)
     }
     for (size_t i = 0; i < m->rows.n; i++) {
         if (m->o->json && i) ox_buf_put_c(out, ',');
-        (m->o->json ? put_row : put_line)(m, out, &m->rows.p[i]);
+        n_few += m->rows.p[i].row.few_cpus != 0;
+        if (m->o->json)
+            put_row(m, out, &m->rows.p[i]);
+        else if (!m->rows.p[i].row.few_cpus)
+            put_line(m, out, &m->rows.p[i]);
     }
     if (m->o->json) ox_buf_put_z(out, "]}\n");
+    if (n_few && !m->o->json)
+        ox_buf_printf(out, "left out: %zu row%s of more threads than this machine's %d CPUs\n",
+                      n_few, n_few == 1 ? "" : "s", ox_machine_cpus());
 }
 
 /* -r N: at most N samples a row, in at most ROUNDS rounds. */

@@ -211,8 +211,12 @@ static void put_table(const bench *b, ox_buf *out)
     if (b->o->csv)
         ox_buf_put_z(out, "name,median,min,max,roof,share\n");
     else
-        ox_buf_printf(out, "%-18s %10s %10s %10s %12s %7s   (tokens per second)\n", "", "median",
-                      "min", "max", "roof", "share");
+        ox_buf_put_z(out, "tokens per second; ppN: a prompt of N tokens, tgN: N new tokens one by "
+                          "one, @dN: behind N in the cache, bN: N sequences at once; roof: what "
+                          "the machine could do, measured in the same run; share: median / roof\n");
+    if (!b->o->csv)
+        ox_buf_printf(out, "%-18s %10s %10s %10s %12s %7s\n", "", "median", "min", "max", "roof",
+                      "share");
     for (size_t i = 0; i < b->rows.n; i++) {
         const measurement *r = &b->rows.p[i];
         char name[64];

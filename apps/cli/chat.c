@@ -109,6 +109,8 @@ static ox_status answer(chat *c, ox_err *err)
     if (!st) st = ox_generate(c->session, &go, &why, err);
     c->prefill_s = c->first - c->started;
     c->decode_s = ox_clock_seconds() - c->first;
+    const cli_stages stages = {c->n_prompt, c->n_reused, c->n_new, c->prefill_s, c->decode_s};
+    if (!st) cli_verbose_answer(c->o, c->session, &stages);
     if (!st && why == OX_FINISH_LENGTH &&
         ox_session_length(c->session) >= (size_t)ox_model_context(c->model))
         cli_note(c->o, "the context of %lld tokens is full; /reset starts a new conversation",

@@ -106,8 +106,9 @@ static void do_model(chat *c, const char *arg)
         fprintf(stderr, "model: %s\n", c->path);
         return;
     }
-    char *path = ox_strdup_n(arg, strlen(arg));
-    if (!path || cli_open_model(&m, c->o, arg, 0, &err) || ox_session_open(&s, m, &err)) {
+    char *path = cli_find_model(arg);
+    if (!path) path = ox_strdup_n(arg, strlen(arg));
+    if (!path || cli_open_model(&m, c->o, path, 0, &err) || ox_session_open(&s, m, &err)) {
         cli_fail(&err);
         ox_model_close(&m);
         ox_free(path);

@@ -53,7 +53,8 @@ typedef struct cli_options {
     int has_##member;
 #include "cli/options.def"
 #undef OX_OPTION
-    cli_list args; /* what is not an option */
+    cli_list args;        /* what is not an option */
+    OX_VEC(char *) found; /* paths of models that `args` points to */
 } cli_options;
 
 typedef struct cli_command {
@@ -124,7 +125,20 @@ ox_status cli_several(cli_answers *out, ox_session *s, const cli_options *o,
                       const ox_sampler_options *so, int *code, ox_err *err);
 void cli_answers_free(cli_answers *a);
 
+/* verbose.c: lines on standard error with --verbose, nothing without. Times in seconds. */
+typedef struct cli_stages {
+    size_t n_prompt, n_reused, n_new; /* tokens */
+    double prefill, decode;
+} cli_stages;
+void cli_verbose_begin(const cli_options *o);
+void cli_verbose_model(const cli_options *o, const ox_model *m, double seconds);
+void cli_verbose_answer(const cli_options *o, const ox_session *s, const cli_stages *t);
+void cli_verbose_end(const cli_options *o, double seconds);
+
 /* shared.c */
+/* A MODEL that is no path here but one below $OXGEN_MODELS: that path, the caller's (ox_free).
+ * NULL: take the name as it is. */
+char *cli_find_model(const char *name);
 ox_status cli_model_options(ox_model_options *mo, const cli_options *o, ox_err *err);
 ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path, int text_only,
                          ox_err *err);

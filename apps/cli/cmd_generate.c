@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 typedef struct token_record {
     int32_t id;
@@ -55,6 +56,29 @@ static int on_text(void *user, const char *text, size_t n, int32_t id)
     return cli_interrupted() || a->failed_write;
 }
 
+/* Standard input without its last end of line, when no prompt is on the command line. */
+static ox_status piped_prompt(ox_buf *text, ox_err *err)
+{
+    if (!isatty(STDIN_FILENO)) OX_TRY(cli_read_text(text, "-", err));
+    if (text->n && text->p[text->n - 1] == '\n') text->n--;
+    if (text->n) return OX_OK;
+    return OX_FAIL(err, OX_BAD_ARGUMENT,
+                   "a prompt is missing: oxgen generate MODEL \"PROMPT\", or a text by standard "
+                   "input");
+}
+
+/* Text was given, and the tokenizer makes nothing of it, or there is none. */
+static ox_status no_tokens(size_t n_text, ox_err *err)
+{
+    if (n_text)
+        return OX_FAIL(
+            err, OX_BAD_ARGUMENT,
+            "the tokenizer makes no token of the prompt's %zu bytes: give other text, or "
+            "ids with --ids",
+            n_text);
+    return OX_FAIL(err, OX_BAD_ARGUMENT, "the prompt is empty: give text, or ids with --ids");
+}
+
 static ox_status prompt_ids(const ox_model *m, const cli_options *o, int32_t **ids, size_t *n,
                             ox_err *err)
 {
@@ -65,7 +89,7 @@ static ox_status prompt_ids(const ox_model *m, const cli_options *o, int32_t **i
     if (o->prompt_file)
         st = cli_read_text(&text, o->prompt_file, err);
     else if (o->args.n < 2)
-        st = OX_FAIL(err, OX_BAD_ARGUMENT, "a prompt is missing: oxgen generate MODEL \"PROMPT\"");
+        st = piped_prompt(&text, err);
     else if (!strcmp(o->args.p[1], "-"))
         st = cli_read_text(&text, "-", err);
     else
@@ -81,6 +105,7 @@ static ox_status prompt_ids(const ox_model *m, const cli_options *o, int32_t **i
         st = messages.failed ? OX_FAIL(err, OX_NO_MEMORY, "no memory for the prompt")
                              : ox_model_chat_ids(m, messages.p, NULL, NULL, 1, ids, n, err);
     }
+    if (!st && !*n) st = no_tokens(text.n, err);
     ox_buf_deinit(&text);
     ox_buf_deinit(&messages);
     return st;
@@ -230,8 +255,6 @@ static ox_status answer_once(answer *a, ox_model *m, ox_sampler_options *so, int
     go.keep_logits = o->has_logprobs;
     go.user = a;
     ox_status st = prompt_ids(m, o, &ids, &n, err);
-    if (!st && !n)
-        st = OX_FAIL(err, OX_BAD_ARGUMENT, "the prompt is empty: give text, or ids with --ids");
     const double start = ox_clock_seconds();
     if (!st) st = ox_session_append(a->session, ids, n, 0, cli_progress, (void *)(uintptr_t)o, err);
     t.prefill = ox_clock_seconds() - start;
@@ -251,6 +274,8 @@ static ox_status answer_once(answer *a, ox_model *m, ox_sampler_options *so, int
         } else if (a->tokens.n && !a->failed_write) {
             cli_stdout(OX_STR("\n"));
         }
+        const cli_stages stages = {n, 0, a->tokens.n, t.prefill, t.decode};
+        cli_verbose_answer(o, a->session, &stages);
     }
     ox_release(ids);
     return st;

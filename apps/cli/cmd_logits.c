@@ -1,6 +1,7 @@
 /* cmd_logits.c - logits of every position of a list of ids, as .npy or as text. */
 #include "cli/cli.h"
 
+#include "base/clock.h"
 #include "base/fs.h"
 
 #include <stdio.h>
@@ -74,7 +75,10 @@ int cmd_logits(const cli_options *o)
     ox_status st = cli_parse_ids(&ids, &n, o->ids, &err);
     if (!st) st = cli_open_model(&m, o, o->args.p[0], 0, &err);
     if (!st) st = ox_session_open(&session, m, &err);
+    const double start = ox_clock_seconds();
     if (!st) st = ox_session_all_logits(session, ids, n, (size_t)o->chunk, on_logits, &s, &err);
+    const cli_stages stages = {.n_prompt = n, .prefill = ox_clock_seconds() - start};
+    if (!st) cli_verbose_answer(o, session, &stages);
     if (st == OX_CANCELLED && !err.status) OX_FAIL(&err, OX_CANCELLED, "interrupted");
     if (st == OX_NO_MEMORY && !err.status) OX_FAIL(&err, OX_NO_MEMORY, "no memory for the logits");
     if (!st && o->output) st = write_npy(o->output, &s, n, &err);

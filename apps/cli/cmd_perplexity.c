@@ -7,6 +7,8 @@
  * scored. */
 #include "cli/cli.h"
 
+#include "base/clock.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -67,7 +69,10 @@ static ox_status measure(const cli_options *o, ox_model *m, score *s, ox_err *er
     if (!st) st = ox_model_encode(m, "", 0, OX_TEXT_ADD_SPECIAL, &probe, &n_probe, err);
     if (!st && n < 2) st = OX_FAIL(err, OX_BAD_ARGUMENT, "%s holds no two tokens", o->file);
     if (!st) st = ox_session_open(&session, m, err);
+    const double start = ox_clock_seconds();
     if (!st) st = run_windows(session, ids, n, window, n_probe ? probe[0] : -1, o, s, err);
+    const cli_stages stages = {.n_prompt = n, .prefill = ox_clock_seconds() - start};
+    if (!st) cli_verbose_answer(o, session, &stages);
     if (!st && !s->n_scored) st = OX_FAIL(err, OX_BAD_ARGUMENT, "%s: nothing to score", o->file);
     ox_session_close(&session);
     ox_release(ids);

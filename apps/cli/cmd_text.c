@@ -131,10 +131,17 @@ int cmd_template(const cli_options *o)
     char *text = NULL;
     size_t n = 0;
 
-    if (!o->messages) return cli_usage("--messages F.json is missing: see oxgen help template");
-    int code = open_text(&m, o, "oxgen template MODEL --messages F.json", &err);
+    const char *usage = "oxgen template MODEL \"TEXT\", or MODEL --messages F.json";
+    if (o->args.n && !o->messages == (o->args.n < 2))
+        return cli_usage("one of a text and --messages is expected: %s", usage);
+    int code = open_text(&m, o, usage, &err);
     if (code) return code;
-    ox_status st = cli_read_text(&messages, o->messages, &err);
+    ox_status st = OX_OK;
+    if (o->messages)
+        st = cli_read_text(&messages, o->messages, &err);
+    else
+        st = cli_check_text(ox_str_of(o->args.p[1]), "the text", &err);
+    if (!o->messages) cli_messages(&messages, NULL, o->args.p[1]);
     if (!st && o->tools) st = cli_read_text(&tools, o->tools, &err);
     if (!st) st = put_vars(&vars, &o->var, &err);
     ox_buf_put_c(&messages, 0);
@@ -144,7 +151,7 @@ int cmd_template(const cli_options *o)
     if (!st)
         st = ox_model_template(m, messages.p, o->tools ? tools.p : NULL, vars.p,
                                !o->no_generation_prompt, &text, &n, &err);
-    if (!strncmp(err.msg, "JSON", 4) || !strncmp(err.msg, "messages", 8)) {
+    if (o->messages && (!strncmp(err.msg, "JSON", 4) || !strncmp(err.msg, "messages", 8))) {
         ox_err_prefix(&err, "%s", o->messages);
         if (err.status == OX_BAD_FILE) err.status = OX_BAD_ARGUMENT; /* not the model's fault */
     }

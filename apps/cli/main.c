@@ -1,6 +1,7 @@
 /* main.c - finds the command, parses its options, runs it. */
 #include "cli/cli.h"
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 
@@ -70,12 +71,13 @@ static void on_log(void *user, ox_log_level level, const char *line)
     fprintf(stderr, "oxgen: %s: %s\n", names[level], line);
 }
 
-/* OXGEN_LOG=error|warn|info|debug; warn when unset. 0, or the exit code of an unknown word. */
-static int open_log(void)
+/* OXGEN_LOG=error|warn|info|debug; when unset warn, info with --verbose. 0, or the exit code of an
+ * unknown word. */
+static int open_log(const cli_options *o)
 {
     static const char *const names[] = {"error", "warn", "info", "debug"};
     const char *word = ox_env("OXGEN_LOG");
-    int level = word && *word ? -1 : OX_LOG_WARN;
+    int level = word && *word ? -1 : o->verbose && !o->quiet ? OX_LOG_INFO : OX_LOG_WARN;
     for (int i = 0; level < 0 && i < (int)OX_COUNT(names); i++)
         if (!strcmp(word, names[i])) level = i;
     if (level < 0)
@@ -112,8 +114,37 @@ static int check_args(const cli_command *c, const cli_options *o)
                      c->name, *c->args ? c->args : "no arguments", o->args.p[most]);
 }
 
+static int is_word_of(const char *usage, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = usage; *at;) {
+        const size_t len = strcspn(at, " ");
+        if (len == n && !memcmp(at, word, n)) return 1;
+        at += len + (at[len] != 0);
+    }
+    return 0;
+}
+
+/* Names of models below $OXGEN_MODELS become their paths. A word of the usage itself ("micro") is
+ * no name. */
+static int find_models(const cli_command *c, cli_options *o)
+{
+    const int all = strstr(c->args, "...") != NULL;
+    if (strncmp(c->args, "MODEL", 5) && strncmp(c->args, "SRC", 3)) return 0;
+    for (size_t i = 0; i < o->args.n && (all || !i); i++) {
+        char *path = is_word_of(c->args, o->args.p[i]) ? NULL : cli_find_model(o->args.p[i]);
+        if (path && !ox_vec_push(&o->found, path)) {
+            ox_free(path);
+            return cli_usage("no memory for the path of a model");
+        }
+        if (path) o->args.p[i] = path;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    const double start = ox_clock_seconds();
     cli_options o = {0};
     if (argc < 2) {
         print_help(NULL);
@@ -129,12 +160,15 @@ int main(int argc, char **argv)
                     : cli_usage("there is no command '%s'; see oxgen help", name);
     }
     cli_catch_interrupt(!(c->groups & (G_MODEL | G_CONVERT)));
-    int code = open_log();
-    if (!code) code = cli_parse(&o, c, argc - 2, argv + 2);
+    int code = cli_parse(&o, c, argc - 2, argv + 2);
+    if (!code) code = open_log(&o);
     if (!code) code = check_args(c, &o);
+    if (!code) code = find_models(c, &o);
+    if (!code && !o.help) cli_verbose_begin(&o);
     if (!code) code = o.help ? print_help(c) : c->fn(&o);
-    cli_options_free(&o);
     cli_notes_now();
     if (fflush(stdout) && !code) code = 1;
+    if (!o.help) cli_verbose_end(&o, ox_clock_seconds() - start);
+    cli_options_free(&o);
     return code;
 }

@@ -142,6 +142,9 @@ void cli_options_free(cli_options *o)
             ox_vec_deinit(l);
         }
     ox_vec_deinit(&o->args);
+    for (size_t i = 0; i < o->found.n; i++)
+        ox_free(o->found.p[i]);
+    ox_vec_deinit(&o->found);
 }
 
 static void help_option(const option_row *r, ox_buf *out)

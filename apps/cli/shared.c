@@ -2,6 +2,7 @@
  * ids, text and messages. */
 #include "cli/cli.h"
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/json.h"
 
@@ -16,6 +17,18 @@ static ox_status in_int32(long long v, const char *flag, int32_t *out, ox_err *e
         return OX_FAIL(err, OX_BAD_ARGUMENT, "--%s %lld is out of range", flag, v);
     *out = (int32_t)v;
     return OX_OK;
+}
+
+char *cli_find_model(const char *name)
+{
+    const char *models = ox_env("OXGEN_MODELS");
+    if (!models || !*models || !*name || *name == '/' || ox_path_is_dir(name) ||
+        ox_path_is_file(name))
+        return NULL;
+    char *path = ox_path_join(models, name);
+    if (path && (ox_path_is_dir(path) || ox_path_is_file(path))) return path;
+    ox_free(path);
+    return NULL;
 }
 
 ox_status cli_model_options(ox_model_options *mo, const cli_options *o, ox_err *err)
@@ -55,12 +68,14 @@ ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path,
     if (o->has_profile && !prefix) return OX_FAIL(err, OX_NO_MEMORY, "no memory");
     mo.text_only = text_only;
     mo.profile = prefix;
+    const double start = ox_clock_seconds();
     const ox_status st = ox_model_open(out, path, &mo, err);
     ox_free(prefix);
     OX_TRY(st);
     cli_progress_end();
     for (size_t i = 0; i < ox_model_n_warnings(*out); i++)
         cli_note_later(o, ox_model_warning(*out, i));
+    cli_verbose_model(o, *out, ox_clock_seconds() - start);
     return OX_OK;
 }
 

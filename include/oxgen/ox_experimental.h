@@ -63,7 +63,8 @@ OX_API ox_status ox_roof_float(int32_t n_threads, double seconds, double *ops_pe
 typedef struct ox_micro {
     const char *name;   /* "matmul/small_generic_f32_threads=1/1x256x256" */
     const char *runs;   /* which code it calls: "kernel gemm" */
-    const char *absent; /* NULL, or why the part does not exist */
+    const char *absent; /* NULL, or why the part does not exist or does not run here */
+    int32_t few_cpus;   /* it wants more threads than this machine has CPUs */
 } ox_micro;
 /* What one run does. 0 = does not limit it. */
 typedef struct ox_micro_cost {

@@ -136,6 +136,19 @@ static ox_status check_dir(target *t, const ox_source *s, ox_err *err)
                    t->dir, ox_path_base(s->path));
 }
 
+static ox_status want_parent(const char *dir, ox_err *err)
+{
+    char *above = ox_path_dir(dir);
+    if (!above) return OX_FAIL(err, OX_NO_MEMORY, "out of memory");
+    const ox_status st =
+        ox_path_is_dir(above)
+            ? OX_OK
+            : OX_FAIL(err, OX_BAD_ARGUMENT,
+                      "%s cannot be made: there is no folder %s; make it first", dir, above);
+    ox_free(above);
+    return st;
+}
+
 static ox_status target_init(target *t, const ox_source *s, const char *out_dir, ox_str model,
                              ox_err *err)
 {
@@ -148,6 +161,7 @@ static ox_status target_init(target *t, const ox_source *s, const char *out_dir,
     ox_buf_printf(&b, "%.*s.partial-%08x", (int)n, out_dir, (unsigned)(t->hash >> 32));
     t->partial = b.failed ? NULL : ox_strdup_n(b.p, b.n);
     ox_buf_deinit(&b);
+    if (n && t->dir) OX_TRY(want_parent(t->dir, err));
     if (!n || !t->dir || !t->partial)
         return OX_FAIL(err, n ? OX_NO_MEMORY : OX_BAD_ARGUMENT, "no folder to write to");
     return check_dir(t, s, err);
@@ -261,10 +275,11 @@ static void summarise(const ox_emitter *e, const ox_source *s, size_t model_byte
     ox_emit_report(e);
     ox_buf_printf(e->report, ", %.2f MB of graph\n", (double)model_bytes / 1e6);
     if (e->o->accuracy_level == 4 && has_codes(e))
-        ox_buf_put_z(e->report,
-                     "accuracy level 4 (the default): ONNX Runtime may round activations to 8 bits, "
-                     "which is fast, but a small model can answer nonsense then; --accuracy 0 "
-                     "keeps them float\n");
+        ox_buf_put_z(
+            e->report,
+            "accuracy level 4 (the default): ONNX Runtime may round activations to 8 bits, "
+            "which is fast, but a small model can answer nonsense then; --accuracy 0 "
+            "keeps them float\n");
 }
 
 ox_status ox_export_genai(const ox_source *s, const char *out_dir, const ox_export_options *o,

@@ -81,6 +81,7 @@ ox_status ox_convert(const char *src, const char *dir, const ox_convert_options 
     eo.user = &w;
     eo.cancel = &w.cancel;
     ox_status st = read_options(&eo, &o, is_gguf, err);
+    if (!st) st = ox_engine_want_path(src, err);
     if (!st) st = refuse_onnx(src, err);
     if (!st) st = is_gguf ? ox_import_gguf(&s, src, err) : ox_import_hf(&s, src, &keep, err);
     st = ox_refused(st, err);

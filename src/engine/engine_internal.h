@@ -62,6 +62,8 @@ void ox_model_search_close(ox_model *m);
 /* open.c: recognises which form MODEL is and opens it. */
 /* What a file asks beyond a limit is a refusal of the file: OX_LIMIT becomes OX_UNSUPPORTED. */
 ox_status ox_refused(ox_status st, ox_err *err);
+/* OX_NOT_FOUND with advice unless there is such a file or folder. */
+ox_status ox_engine_want_path(const char *path, ox_err *err);
 ox_status ox_source_open(ox_source **out, const char *path, const ox_model_options *o, ox_err *err);
 /* The same for a backend that reads ONNX files itself: no graph; *onnx is the decoder's path, the
  * caller's. Forms that are no ONNX files are refused. */

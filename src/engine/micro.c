@@ -120,8 +120,13 @@ ox_status ox_micro_at(size_t i, ox_micro *out, ox_err *err)
     if (i >= OX_COUNT(rows))
         return OX_FAIL(err, OX_BAD_ARGUMENT, "there is no micro-benchmark %zu", i);
     const micro_row *r = &rows[i];
-    *out = (ox_micro){
-        .name = r->name, .runs = r->make ? r->text : NULL, .absent = r->make ? NULL : r->text};
+    const bool few = r->make && r->n_threads > ox_cpu_count();
+    *out = (ox_micro){.name = r->name,
+                      .runs = r->make && !few ? r->text : NULL,
+                      .absent = few        ? "this machine has fewer CPUs than the row threads"
+                                : !r->make ? r->text
+                                           : NULL,
+                      .few_cpus = few};
     return OX_OK;
 }
 

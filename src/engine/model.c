@@ -1,4 +1,5 @@
 /* model.c - opens a model: source, terms, plan, packed weights, tokenizer, templates. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine_internal.h"
 #include "text/unicode.h"
@@ -244,14 +245,25 @@ static ox_numerics numerics_of(const ox_model_options *o)
     return !strcmp(o->numerics, "faster") ? OX_NUMERICS_FASTER : OX_NUMERICS_EXACT;
 }
 
+/* "name: 1.2 ms", and the clock starts again. */
+static void log_stage(const char *name, double *at)
+{
+    const double now = ox_clock_seconds();
+    ox_log(OX_LOG_INFO, "%s: %.1f ms", name, (now - *at) * 1e3);
+    *at = now;
+}
+
 static ox_status open_plan(ox_model *m, const ox_model_options *o, ox_err *err)
 {
     const ox_plan_options po = {.numerics = numerics_of(o), .switches = ox_env("OXGEN_PASSES")};
     loading lp = {m, o};
     const ox_graph *g = m->source->graph;
+    double at = ox_clock_seconds();
     OX_TRY(ox_plan_open(&m->plan, g, m->backend, &po, err));
+    log_stage("plan made", &at);
     OX_TRY(m->backend->ops->prepare(m->backend, m->plan->calls.p, m->plan->calls.n, on_prepare, &lp,
                                     drop_source_pages, err));
+    log_stage("weights packed", &at);
     ox_log(OX_LOG_INFO, "%zu terms became %zu calls; %.1f MB of packed weights", g->nodes.n,
            m->plan->calls.n, (double)m->backend->ops->weight_bytes(m->backend) / 1e6);
     OX_TRY(ox_exec_open(&m->exec, m->plan, err));
@@ -406,10 +418,13 @@ ox_status ox_model_open(ox_model **out, const char *path, const ox_model_options
     OX_TRY(check_passes(err));
     ox_model *m = ox_calloc(1, sizeof(*m));
     if (!m) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a model");
+    double at = ox_clock_seconds();
     OX_TRY_GOTO(is_ort(&o) ? open_ort(m, path, &o, err)
                            : ox_source_open(&m->source, path, &o, err));
     OX_TRY_GOTO(copy_facts(m, err));
+    log_stage("files read", &at);
     OX_TRY_GOTO(open_text(m, err));
+    log_stage("tokenizer and template made", &at);
     join_eos(m);
     OX_TRY_GOTO(ox_model_search_open(m, err));
     if (!o.text_only) {

@@ -4,6 +4,15 @@
 
 #include <string.h>
 
+ox_status ox_engine_want_path(const char *path, ox_err *err)
+{
+    if (ox_path_is_dir(path) || ox_path_is_file(path)) return OX_OK;
+    return OX_FAIL(err, OX_NOT_FOUND,
+                   "%s: no such file or folder; expected a model folder, a .onnx or a .gguf file "
+                   "(a name alone is looked for here, then in $OXGEN_MODELS)",
+                   path);
+}
+
 static bool has_suffix(const char *path, const char *suffix)
 {
     return ox_str_ends(ox_str_of(path), ox_str_of(suffix));
@@ -60,15 +69,10 @@ ox_status ox_source_open(ox_source **out, const char *path, const ox_model_optio
 
     OX_TRY(read_choice(&q, o, err));
     if (!ox_path_is_dir(path)) {
+        OX_TRY(ox_engine_want_path(path, err));
         if (has_suffix(path, ".gguf")) return open_gguf(out, path, o, err);
         if (has_suffix(path, ".onnx") || has_suffix(path, ".json"))
             return ox_source_open_onnx(out, path, err);
-        if (!ox_path_is_file(path))
-            return OX_FAIL(
-                err, OX_NOT_FOUND,
-                "%s: no such file or folder; expected a model folder, a .onnx or a .gguf "
-                "file",
-                path);
         return OX_FAIL(err, OX_UNSUPPORTED,
                        "%s is not a model; expected a folder with genai_config.json or a decoder "
                        ".onnx, a Hugging Face folder, or a .gguf file",

@@ -33,6 +33,9 @@ void ox_plan_print(const ox_plan *p, ox_buf *out)
     for (int k = 0; k < OX_CLASS_COUNT; k++)
         ox_buf_printf(out, "class %d: up to %d rows, arena %zu bytes\n", k, p->max_rows[k],
                       p->arena_bytes[k]);
+    ox_buf_put_z(out,
+                 "number, barrier before it (| always, : with more than one row), call, phase, "
+                 "kernel rows by class, operands buffer[columns]@offset, weights, node\n");
     for (size_t i = 0; i < p->calls.n; i++) {
         const ox_call *c = &p->calls.p[i];
         ox_buf_printf(out, "%4zu %c %-12s %-16s", i,
