@@ -46,6 +46,12 @@ static const split *find_split(const char *name)
     return NULL;
 }
 
+const char *const *ox_gguf_split(const char *name)
+{
+    const split *s = find_split(name);
+    return s ? s->patterns : NULL;
+}
+
 static ox_status find_pre(const ox_gguf_vocab *v, const pre **out, ox_err *err)
 {
     for (size_t i = 0; i < OX_COUNT(pres); i++) {

@@ -30,4 +30,6 @@ ox_status ox_gguf_vocab_write(const ox_gguf_vocab *v, ox_buf *tokenizer_json,
 /* The same from an open file; nothing is appended when it carries no tokenizer. */
 ox_status ox_gguf_tokenizer(const ox_gguf *g, ox_buf *tokenizer_json, ox_buf *tokenizer_config,
                             ox_err *err);
+/* Patterns of a row of gguf_pre.def, ended by NULL; NULL when there is no such row. */
+const char *const *ox_gguf_split(const char *name);
 #endif

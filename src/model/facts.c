@@ -140,7 +140,7 @@ static ox_status eos_from_tokenizer(ox_source *s, const ox_json *config, ox_err 
     const ox_json *tokenizer = NULL;
     const ox_str text = token_text(ox_json_get(config, "eos_token"));
     ox_status st = OX_OK;
-    if (text.n && s->facts.tokenizer_json.n) {
+    if (text.n && s->facts.tokenizer_json.n && s->facts.tokenizer_json.p[0] == '{') {
         st = ox_json_parse(&tokenizer, &arena, s->facts.tokenizer_json, err);
         if (st)
             ox_err_prefix(err, "tokenizer.json");
@@ -214,8 +214,7 @@ static ox_status merge_special_tokens(ox_source *s, const ox_json *config, const
 
 static ox_status warn_without_tokenizer(ox_source *s, const char *dir, ox_err *err)
 {
-    static const char *const others[] = {"tokenizer.model", "vocab.json", "vocab.txt",
-                                         "tiktoken.model"};
+    static const char *const others[] = {"vocab.json", "vocab.txt"};
     for (size_t i = 0; i < OX_COUNT(others); i++) {
         char *path = ox_path_join(dir, others[i]);
         if (!path) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a path");
@@ -230,11 +229,17 @@ static ox_status warn_without_tokenizer(ox_source *s, const char *dir, ox_err *e
     return ox_source_warn(s, "%s: no tokenizer.json, so only token ids can go in and out", dir);
 }
 
+/* SentencePiece and tiktoken, which the tokenizer knows by their bytes. */
+static const char *const other_tokenizers[] = {"tokenizer.model", "tiktoken.model",
+                                               "qwen.tiktoken"};
+
 ox_status ox_model_read_tokenizer(ox_source *s, const char *dir, ox_err *err)
 {
     const ox_json *config = NULL, *map = NULL;
     ox_facts *f = &s->facts;
     OX_TRY(ox_model_read_text(s, dir, "tokenizer.json", &f->tokenizer_json, err));
+    for (size_t i = 0; i < OX_COUNT(other_tokenizers) && !f->tokenizer_json.n; i++)
+        OX_TRY(ox_model_read_text(s, dir, other_tokenizers[i], &f->tokenizer_json, err));
     OX_TRY(ox_model_read_text(s, dir, "tokenizer_config.json", &f->tokenizer_config, err));
     if (f->tokenizer_config.n) {
         const ox_status st =

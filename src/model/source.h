@@ -29,7 +29,7 @@ typedef struct ox_facts {
     int32_t n_eos;
     int32_t bos; /* -1 = none */
     ox_search search;
-    ox_str tokenizer_json;   /* bytes of tokenizer.json; empty = none */
+    ox_str tokenizer_json;   /* bytes of tokenizer.json or of another kind of file; empty = none */
     ox_str tokenizer_config; /* bytes of tokenizer_config.json; empty = none */
     ox_str chat_template;    /* Jinja source that wins; empty = none */
     ox_str tool_template;    /* the "tool_use" variant when there is one */

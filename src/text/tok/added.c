@@ -44,6 +44,7 @@ ox_status ox_tok_read_added(ox_tokenizer *tok, const ox_json *list, ox_err *err)
         OX_TRY(ox_json_opt_bool(j, "single_word", &a.single_word, err));
         OX_TRY(ox_json_opt_bool(j, "lstrip", &a.lstrip, err));
         OX_TRY(ox_json_opt_bool(j, "rstrip", &a.rstrip, err));
+        OX_TRY(ox_json_opt_bool(j, "literal", &a.literal, err));
         OX_TRY(ox_tok_add(tok, a, err));
     }
     return OX_OK;
@@ -51,8 +52,8 @@ ox_status ox_tok_read_added(ox_tokenizer *tok, const ox_json *list, ox_err *err)
 
 static ox_status add_normal_form(ox_tokenizer *tok, ox_tok_work *w, size_t i, ox_err *err)
 {
-    ox_str form;
-    OX_TRY(ox_tok_normalize(w, tok->added.p[i].content, &form));
+    ox_str form = tok->added.p[i].content;
+    if (!tok->added.p[i].literal) OX_TRY(ox_tok_normalize(w, form, &form));
     if (form.n > OX_TOK_MAX_CONTENT)
         return OX_FAIL(err, OX_LIMIT, "added token \"%.40s...\" is longer than %d bytes",
                        tok->added.p[i].content.p, (int)OX_TOK_MAX_CONTENT);
@@ -100,6 +101,14 @@ static int32_t longest_at(const ox_trie *trie, ox_str text, size_t at, size_t *n
         }
     }
     return best;
+}
+
+size_t ox_tok_literal_at(const ox_tokenizer *tok, ox_str s)
+{
+    size_t n = 0;
+    if (!tok->added_normal.n_nodes || !s.n || !tok->added_normal.roots[(uint8_t)s.p[0]]) return 0;
+    const int32_t hit = longest_at(&tok->added_normal, s, 0, &n);
+    return hit >= 0 && tok->added.p[hit].literal ? n : 0;
 }
 
 static uint32_t char_before(ox_str text, size_t at)

@@ -63,34 +63,96 @@ static ox_status read_merge(ox_tokenizer *tok, const ox_json *j, size_t i, ox_bu
     return put_merge(tok, left, right, i, err);
 }
 
-static ox_status read_merges(ox_tokenizer *tok, const ox_json *json, ox_err *err)
+static ox_status alloc_merges(ox_tokenizer *tok, size_t n_pairs, size_t n_ranks, ox_err *err)
 {
-    const ox_json *list;
-    ox_status st = OX_OK;
-    ox_buf joined = {0};
     size_t size = 16;
-    OX_TRY(ox_json_need(json, "merges", OX_JSON_ARRAY, &list, err));
-    while (size < ox_json_n(list) + ox_json_n(list) / 2)
+    if (n_pairs >= 1u << OX_BPE_RANK_BITS || n_ranks >= 1u << OX_BPE_RANK_BITS ||
+        tok->vocab.n_ids > 1u << OX_BPE_ID_BITS)
+        return OX_FAIL(err, OX_LIMIT,
+                       "the model has %zu merges and %zu tokens, the limits are %u and %u", n_pairs,
+                       tok->vocab.n_ids, 1u << OX_BPE_RANK_BITS, 1u << OX_BPE_ID_BITS);
+    while (size < n_pairs + n_pairs / 2)
         size *= 2;
-    tok->n_merges = ox_json_n(list);
-    if (tok->n_merges >= 1u << OX_BPE_RANK_BITS || tok->vocab.n_ids > 1u << OX_BPE_ID_BITS)
-        return OX_FAIL(
-            err, OX_LIMIT, "the model has %zu merges and %zu tokens, the limits are %u and %u",
-            tok->n_merges, tok->vocab.n_ids, 1u << OX_BPE_RANK_BITS, 1u << OX_BPE_ID_BITS);
-    tok->merges = ox_alloc(size * sizeof(*tok->merges));
-    tok->merged = ox_calloc(tok->n_merges + 1, sizeof(*tok->merged));
+    tok->n_merges = n_ranks;
     tok->merge_bits_mask = 63;
-    while (tok->merge_bits_mask < ox_json_n(list) * 6)
+    while (tok->merge_bits_mask < n_pairs * 6)
         tok->merge_bits_mask = tok->merge_bits_mask * 2 + 1;
+    tok->merges = ox_alloc(size * sizeof(*tok->merges));
+    tok->merged = ox_calloc(n_ranks + 1, sizeof(*tok->merged));
     tok->merge_bits = ox_calloc((tok->merge_bits_mask + 1) / 64, sizeof(*tok->merge_bits));
     if (!tok->merges || !tok->merged || !tok->merge_bits)
         return OX_FAIL(err, OX_NO_MEMORY, "out of memory for merges");
     memset(tok->merges, 0xff, size * sizeof(*tok->merges));
     tok->merge_mask = size - 1;
+    return OX_OK;
+}
+
+static ox_status read_merges(ox_tokenizer *tok, const ox_json *json, ox_err *err)
+{
+    const ox_json *list;
+    ox_status st = OX_OK;
+    ox_buf joined = {0};
+    OX_TRY(ox_json_need(json, "merges", OX_JSON_ARRAY, &list, err));
+    OX_TRY(alloc_merges(tok, ox_json_n(list), ox_json_n(list), err));
     for (size_t i = 0; i < ox_json_n(list); i++)
         OX_TRY_GOTO(read_merge(tok, ox_json_at(list, i), i, &joined, err));
 fail:
     ox_buf_deinit(&joined);
+    return st;
+}
+
+typedef struct cut {
+    int32_t left, right;
+    uint32_t rank;
+} cut;
+
+typedef OX_VEC(cut) cuts;
+
+/* Every way to cut the token into two others makes it, at its rank. */
+static bool find_token_cuts(const ox_tokenizer *tok, int32_t id, uint32_t rank, cuts *all)
+{
+    const ox_str s = ox_vocab_str(&tok->vocab, id);
+    for (size_t at = s.n ? ox_utf8_length(s.p, s.n) : 0; at < s.n;
+         at += ox_utf8_length(s.p + at, s.n - at)) {
+        const int32_t left = ox_vocab_find(&tok->vocab, (ox_str){s.p, at});
+        if (left < 0) continue;
+        const int32_t right = ox_vocab_find(&tok->vocab, (ox_str){s.p + at, s.n - at});
+        if (right >= 0 && !ox_vec_push(all, (cut){left, right, rank})) return false;
+    }
+    return true;
+}
+
+/* Instead of merges: the rank of each token as the result of one; "by id": the id is the rank. */
+static ox_status read_ranks(ox_tokenizer *tok, const ox_json *ranks, ox_err *err)
+{
+    const bool by_id = ox_json_is(ranks, OX_JSON_STRING);
+    const size_t n = tok->vocab.n_ids;
+    ox_status st = OX_OK;
+    cuts all = {0};
+    for (size_t id = 0; id < n; id++) {
+        const ox_json *r = ox_json_at(ranks, id);
+        const int64_t rank = by_id ? (int64_t)id : ox_json_is_i64(r) ? ox_json_i64(r) : -1;
+        if (rank < 0) continue;
+        if ((size_t)rank >= n) {
+            st = OX_FAIL(err, OX_BAD_FILE, "ranks[%zu] is %lld, expected less than %zu", id,
+                         (long long)rank, n);
+            goto fail;
+        }
+        if (!find_token_cuts(tok, (int32_t)id, (uint32_t)rank, &all)) {
+            st = OX_FAIL(err, OX_NO_MEMORY, "out of memory for merges");
+            goto fail;
+        }
+    }
+    OX_TRY_GOTO(alloc_merges(tok, all.n, n, err));
+    for (size_t id = 0; id < n; id++) {
+        const ox_json *r = ox_json_at(ranks, id);
+        const int64_t rank = by_id ? (int64_t)id : ox_json_is_i64(r) ? ox_json_i64(r) : -1;
+        if (rank >= 0) tok->merged[rank] = (int32_t)id;
+    }
+    for (size_t i = 0; i < all.n; i++)
+        OX_TRY_GOTO(put_merge(tok, all.p[i].left, all.p[i].right, all.p[i].rank, err));
+fail:
+    ox_vec_deinit(&all);
     return st;
 }
 
@@ -126,6 +188,13 @@ static void find_char_tokens(ox_tokenizer *tok)
 ox_status ox_bpe_read(ox_tokenizer *tok, const ox_json *json, ox_err *err)
 {
     ox_str unk = {0};
+    double dropout = 0;
+    OX_TRY(ox_json_opt_f64(json, "dropout", &dropout, err));
+    if (dropout != 0)
+        return OX_FAIL(err, OX_UNSUPPORTED,
+                       "the model's \"dropout\" is %g: it cuts text at random, which is for "
+                       "training; set it to null",
+                       dropout);
     OX_TRY(ox_tok_read_vocab_object(tok, json, err));
     OX_TRY(ox_json_opt_str(json, "unk_token", &unk, err));
     OX_TRY(ox_json_opt_bool(json, "fuse_unk", &tok->fuse_unk, err));
@@ -143,7 +212,8 @@ ox_status ox_bpe_read(ox_tokenizer *tok, const ox_json *json, ox_err *err)
     if (!tok->char_ids) return OX_FAIL(err, OX_NO_MEMORY, "out of memory for a vocabulary");
     find_char_tokens(tok);
     find_cuts(tok);
-    return read_merges(tok, json, err);
+    const ox_json *ranks = ox_json_get(json, "ranks");
+    return ranks ? read_ranks(tok, ranks, err) : read_merges(tok, json, err);
 }
 
 /* The symbol of one character with prefix and suffix, or -1. */

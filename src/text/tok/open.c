@@ -2,6 +2,7 @@
  * the model first (added tokens look their ids up), normalizers before the automata of added
  * tokens, decoders before the bytes of the tokens. */
 #include "base/hash.h"
+#include "text/import/import.h"
 #include "text/tok/tok_internal.h"
 
 ox_status ox_tok_copy(ox_tokenizer *tok, ox_str s, ox_str *out, ox_err *err)
@@ -62,6 +63,7 @@ ox_status ox_tokenizer_open(ox_tokenizer **out, ox_str tokenizer_json, ox_str co
                             ox_err *err)
 {
     ox_status st = OX_OK;
+    ox_buf imported = {0}, config = {0};
     ox_tokenizer *tok = ox_calloc(1, sizeof(*tok));
     if (!tok) return OX_FAIL(err, OX_NO_MEMORY, "out of memory for a tokenizer");
     tok->unk = tok->max_added = -1;
@@ -72,15 +74,19 @@ ox_status ox_tokenizer_open(ox_tokenizer **out, ox_str tokenizer_json, ox_str co
     }
     for (size_t i = 0; i < OX_SPECIAL_COUNT; i++)
         tok->special[i] = -1;
+    OX_TRY_GOTO(ox_tok_import(tokenizer_json, config_json, &imported, &config, err));
+    if (imported.n) tokenizer_json = ox_buf_view(&imported);
+    if (config.n) config_json = ox_buf_view(&config);
     OX_TRY_GOTO(read_json(tok, tokenizer_json, err));
     OX_TRY_GOTO(ox_tok_read_config(tok, config_json, err));
     OX_TRY_GOTO(ox_tok_finish_added(tok, err));
     OX_TRY_GOTO(index_ids(tok, err));
     OX_TRY_GOTO(ox_tok_build_pieces(tok, err));
-    *out = tok;
-    return OX_OK;
 fail:
-    ox_tokenizer_close(&tok);
+    ox_buf_deinit(&imported);
+    ox_buf_deinit(&config);
+    if (st) ox_tokenizer_close(&tok);
+    *out = tok;
     return st;
 }
 

@@ -81,6 +81,7 @@ typedef struct ox_added {
     ox_str shown;   /* what decoding starts from: the normal form of normalized tokens */
     int32_t id;
     bool special, normalized, single_word, lstrip, rstrip;
+    bool literal; /* looked for in normalized text, but as it is */
 } ox_added;
 
 typedef struct ox_added_hit {
@@ -98,6 +99,9 @@ ox_status ox_tok_finish_added(ox_tokenizer *tok, ox_err *err);
 /* Splits text at added tokens; false = out of memory. */
 bool ox_tok_split_added(const ox_tok_work *w, const ox_trie *trie, ox_str text,
                         ox_added_hits *hits);
+
+/* Bytes of the longest literal token that begins s; 0 = none. */
+size_t ox_tok_literal_at(const ox_tokenizer *tok, ox_str s);
 
 /* ---- normalizers (normalize.c, compose.c, charsmap.c) */
 typedef struct ox_normalizer {
@@ -125,6 +129,9 @@ bool ox_tok_normal_form(ox_str in, bool compat, bool compose, ox_buf *out);
 ox_status ox_tok_read_charsmap(ox_tokenizer *tok, ox_normalizer *n, const ox_json *json,
                                ox_err *err);
 ox_status ox_tok_run_charsmap(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out);
+
+ox_status ox_tok_read_sp(ox_tokenizer *tok, ox_normalizer *n, const ox_json *json, ox_err *err);
+ox_status ox_tok_run_sp(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out);
 
 /* ---- pre-tokenizers (pretokenize.c, split.c, bytelevel.c) */
 typedef enum ox_split_how {
@@ -302,6 +309,7 @@ struct ox_tokenizer {
     ox_trie trie;        /* unigram: position in scores */
     double *scores;      /* unigram, by id */
     double unk_score;
+    bool single_precision; /* unigram: sums are rounded to float */
 
     ox_ids before, after; /* ids that OX_ENCODE_ADD_SPECIAL puts around the text */
     int32_t special[OX_SPECIAL_COUNT];

@@ -13,7 +13,8 @@ typedef struct node {
     int32_t id;
 } node;
 
-static ox_status read_entry(ox_tokenizer *tok, const ox_json *pair, size_t i, ox_err *err)
+static ox_status read_entry(ox_tokenizer *tok, const ox_json *pair, size_t i, bool hidden,
+                            ox_err *err)
 {
     const ox_json *token = ox_json_at(pair, 0), *score = ox_json_at(pair, 1);
     if (!ox_json_is(token, OX_JSON_STRING) || !ox_json_is(score, OX_JSON_NUMBER))
@@ -23,8 +24,8 @@ static ox_status read_entry(ox_tokenizer *tok, const ox_json *pair, size_t i, ox
                        (int)OX_TOK_MAX_CONTENT);
     OX_TRY(ox_vocab_put(&tok->vocab, ox_json_str(token), (int64_t)i, err));
     tok->scores[i] = ox_json_f64(score);
-    if (tok->scores[i] < tok->unk_score) tok->unk_score = tok->scores[i];
-    if (ox_json_str(token).n && !ox_trie_put(&tok->trie, ox_json_str(token), (int32_t)i))
+    if (!hidden && tok->scores[i] < tok->unk_score) tok->unk_score = tok->scores[i];
+    if (!hidden && ox_json_str(token).n && !ox_trie_put(&tok->trie, ox_json_str(token), (int32_t)i))
         return OX_FAIL(err, OX_NO_MEMORY, "out of memory for a vocabulary");
     return OX_OK;
 }
@@ -44,15 +45,23 @@ ox_status ox_unigram_read(ox_tokenizer *tok, const ox_json *json, ox_err *err)
     tok->scores = ox_calloc(n, sizeof(*tok->scores));
     if (!tok->scores) return OX_FAIL(err, OX_NO_MEMORY, "out of memory for a vocabulary");
     tok->unk_score = (double)__builtin_inff();
-    for (size_t i = 0; i < n; i++)
-        OX_TRY(read_entry(tok, ox_json_at(list, i), i, err));
+    OX_TRY(ox_json_opt_bool(json, "single_precision", &tok->single_precision, err));
+    const ox_json *hidden = ox_json_get(json, "hidden"); /* ids in order */
+    for (size_t i = 0, h = 0; i < n; i++) {
+        const bool is = ox_json_is_i64(ox_json_at(hidden, h)) &&
+                        ox_json_i64(ox_json_at(hidden, h)) == (int64_t)i;
+        OX_TRY(read_entry(tok, ox_json_at(list, i), i, is, err));
+        h += is;
+    }
     tok->unk_score -= 10;
+    if (tok->single_precision) tok->unk_score = (double)(float)tok->unk_score;
     tok->unk = (int32_t)unk;
     return OX_OK;
 }
 
-static void relax(node *to, double score, size_t from, int32_t id)
+static void relax(node *to, double score, size_t from, int32_t id, bool single)
 {
+    if (single) score = (double)(float)score;
     if (to->from != UINT32_MAX && !(score > to->score)) return;
     *to = (node){score, (uint32_t)from, id};
 }
@@ -69,7 +78,7 @@ static ox_status forward(ox_tok_work *w, ox_str s, node *best)
             if (!state) break;
             const int32_t id = ox_trie_value(&tok->trie, state);
             if (id < 0) continue;
-            relax(&best[end], tok->scores[id] + best[at].score, at, id);
+            relax(&best[end], tok->scores[id] + best[at].score, at, id, tok->single_precision);
             single = single || end - at == n_char;
         }
         if (!single) {
@@ -77,7 +86,8 @@ static ox_status forward(ox_tok_work *w, ox_str s, node *best)
                 return OX_FAIL(w->err, OX_BAD_FILE,
                                "the text needs an unknown token, and the model "
                                "has no unk_id");
-            relax(&best[at + n_char], tok->unk_score + best[at].score, at, tok->unk);
+            relax(&best[at + n_char], tok->unk_score + best[at].score, at, tok->unk,
+                  tok->single_precision);
         }
         at += n_char;
     }
