@@ -10,6 +10,7 @@
 #include "opt/opt.h"
 #include "oxgen/beam.h"
 #include "oxgen/ox_experimental.h"
+#include "oxgen/parser.h"
 #include "text/detok.h"
 #include "text/template.h"
 #include "text/tokenizer.h"
@@ -54,6 +55,9 @@ struct ox_session {
     bool has_logits;
     bool long_keys; /* the cache was made with the rotary tables of long sequences */
 };
+
+/* parser.c: whether a special token's text is (part of) a mark of the parser's format. */
+bool ox_parser_mentions(const ox_parser *p, ox_str token);
 
 /* search.c: what the model's files say about searching; into m->search. */
 ox_status ox_model_search_open(ox_model *m, ox_err *err);
