@@ -59,7 +59,7 @@ static void put_code(ox_buf *out, uint32_t c)
     ox_buf_put(out, b, n);
 }
 
-/* A code unit of \uXXXX: halves of a pair join, a half alone is U+FFFD. */
+/* A code unit of four hexadecimal digits: halves of a pair join, a half alone is U+FFFD. */
 static void put_unit(unescape *u, ox_buf *out)
 {
     const bool high = u->code >= 0xd800 && u->code < 0xdc00,
@@ -137,16 +137,15 @@ static void object_starts(ox_parse *p)
 /* A call object is complete. */
 static void object_ends(ox_parse *p)
 {
-    const bool array = p->is_array;
+    const bool more = p->is_array || (p->tagged && p->f->close[0]);
     if ((!p->tagged && !p->has_args) || !ox_parse_commit(p)) {
         ox_parse_give_up(p);
         return;
     }
     ox_parse_end_call(p);
-    if (!array) return;
-    p->at = AT_JSON; /* the array goes on */
-    p->in_call = false;
-    p->json = JSON_ITEM;
+    if (!more) return;
+    p->at = AT_JSON; /* perhaps another one */
+    p->json = p->is_array ? JSON_ITEM : JSON_VALUE0;
 }
 
 /* The key is known, the value's first byte is c. */
@@ -230,6 +229,9 @@ static void before(ox_parse *p, char c)
         ox_buf_clear(&p->raw);
         p->at = AT_CONTENT;
         p->skip_space = true;
+    } else if (!p->in_call && p->json == JSON_VALUE0) { /* the close is missing */
+        p->at = AT_CONTENT;
+        ox_parse_content(p, c);
     } else if (c != ',' || p->json != JSON_ITEM) {
         p->in_call = true;
         if (p->json == JSON_VALUE0 && p->tagged && p->f->bare) { /* python behind its tag */

@@ -90,6 +90,12 @@ static void content(ox_parse *p, const char *text, size_t n)
     }
 }
 
+void ox_parse_content(ox_parse *p, char c)
+{
+    p->skip_space = false;
+    content(p, &c, 1);
+}
+
 static void reasoning(ox_parse *p, const char *text, size_t n)
 {
     if (p->skip_lines && n && *text == '\n') {
@@ -345,6 +351,11 @@ static void marks_here(const ox_parse *p, marks *m)
         add(m, f->close[0], DO_CLOSE);
         return;
     case AT_JSON:
+        if (!p->in_call) {
+            add(m, f->think[0], DO_THINK);
+            add_call_marks(p, m);
+            return;
+        }
         if (p->json == JSON_IN_KEY || p->json > JSON_COLON)
             return; /* inside values marks are text */
         add(m, f->close[0], DO_CLOSE);

@@ -103,6 +103,7 @@ struct ox_parse {
 
 /* parse.c */
 void ox_parse_put(struct ox_parse *p, ox_part part, const char *text, size_t n);
+void ox_parse_content(struct ox_parse *p, char c); /* behind a call */
 void ox_parse_args(struct ox_parse *p, const char *text, size_t n);
 /* Keeps at most `most` bytes; false: too many. */
 bool ox_parse_keep(struct ox_parse *p, ox_buf *b, const char *text, size_t n, size_t most);

@@ -144,8 +144,11 @@ static const example examples[] = {
                                                                                            "\xe2"
                                                                                            "\x96"
                                                                                            "\x81"
+
                                                                                            "sep") "g\n```json\n{}\n```" DS("tool\xe2\x96\x81"
+
                                                                                                                            "call\xe2\x96\x81"
+
                                                                                                                            "end")
                                                                                            DS("tool"
                                                                                               "\xe2"
@@ -233,6 +236,14 @@ static const example examples[] = {
      "<TOOLCALL>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]</TOOLCALL>", "[f {\"a\": 1};]"},
     {"apriel", "", "", "<tool_calls>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]</tool_calls>",
      "[f {\"a\": 1};]"},
+    {"apriel", "", "",
+     "<tool_calls>\n{\"name\": \"f\", \"arguments\": {}}\n{\"name\": \"g\", "
+     "\"arguments\": {}}\n</tool_calls>\nok",
+     "[f {};][g {};]C<ok>"},
+    {"hermes", "", "",
+     "<tool_call>{\"name\": \"f\", \"arguments\": {}} no close <tool_call>{"
+     "\"name\": \"g\", \"arguments\": {}}",
+     "[f {};]C<no close >[g {};]"},
     {"firefunction", "", "", "functools[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]",
      "[f {\"a\": 1};]"},
     {"firefunction", "", "", "functools are fun", "C<functools are fun>"},
