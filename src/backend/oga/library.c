@@ -42,7 +42,9 @@ static ox_status open_file(ox_dl **dl, const char *path, ox_err *err)
                        "the file with OXGEN_OGA_LIB",
                        what.package, what.needs);
     OX_TRY(ox_find_check(path, err));
-    if (ox_dl_open_kept(dl, path, &why))
+    const ox_status st = ox_dl_open_kept(dl, path, &why);
+    if (st == OX_NO_MEMORY) return OX_FAIL(err, st, "%s", why.msg);
+    if (st)
         return OX_FAIL(err, OX_NO_DEVICE, "%s; install it again or name another with OXGEN_OGA_LIB",
                        why.msg);
     return OX_OK;

@@ -159,7 +159,7 @@ ox_status ox_ort_decoder_open(ox_ort_decoder **out, ox_source *s, const char *on
     OX_TRY_GOTO(find_feeds(d, s, err));
     OX_TRY_GOTO(find_logits(d, s, err));
     OX_TRY_GOTO(ox_ort_find_caches(d, s, err));
-    ox_ort_look_into_file(d, onnx);
+    OX_TRY_GOTO(ox_ort_look_into_file(d, onnx, err));
     OX_TRY_GOTO(choose_cache_memory(d, settings, err));
     size_t n_shared = 0;
     for (size_t i = 0; i < d->caches.n; i++)

@@ -2,6 +2,7 @@
  * be one buffer: those that only a GroupQueryAttention reads and writes, which works in place and
  * takes the length from its other inputs. */
 #include "backend/ort/decoder_internal.h"
+#include "base/log.h"
 
 #include <string.h>
 
@@ -231,10 +232,16 @@ static void add_costs(ox_ort_decoder *d, const ox_onnx_graph *g)
         d->cost.ops += ops_of(g, &g->nodes[i]);
 }
 
-void ox_ort_look_into_file(ox_ort_decoder *d, const char *onnx)
+ox_status ox_ort_look_into_file(ox_ort_decoder *d, const char *onnx, ox_err *err)
 {
     ox_onnx *f = NULL;
-    if (ox_onnx_open(&f, onnx, NULL)) return; /* ONNX Runtime read it: nothing is shared then */
+    ox_err why = OX_ERR_INIT;
+    const ox_status st = ox_onnx_open(&f, onnx, &why);
+    if (st == OX_NO_MEMORY) return OX_FAIL(err, st, "%s", why.msg);
+    if (st) { /* ONNX Runtime has read it all the same */
+        ox_log(OX_LOG_INFO, "no cache grows in place: %s", why.msg);
+        return OX_OK;
+    }
     const ox_onnx_graph *g = f->graph;
     const bool simple = !has_subgraphs(g);
     add_costs(d, g);
@@ -243,4 +250,5 @@ void ox_ort_look_into_file(ox_ort_decoder *d, const char *onnx)
         c->shared = c->axis >= 0 && works_in_place(g, ox_str_of(c->past), ox_str_of(c->present));
     }
     ox_onnx_close(&f);
+    return OX_OK;
 }

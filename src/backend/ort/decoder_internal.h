@@ -62,5 +62,5 @@ struct ox_ort_decoder {
 /* decoder_caches.c: pairs every input that is no feed with the output that becomes it, and looks
  * into the file for what may share memory and how large the weights are. */
 ox_status ox_ort_find_caches(ox_ort_decoder *d, const ox_source *s, ox_err *err);
-void ox_ort_look_into_file(ox_ort_decoder *d, const char *onnx);
+ox_status ox_ort_look_into_file(ox_ort_decoder *d, const char *onnx, ox_err *err);
 #endif

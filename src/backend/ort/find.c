@@ -31,6 +31,13 @@ static ox_status add(paths *v, char *path, ox_err *err)
     return no_memory(err);
 }
 
+/* A folder that is absent or cannot be read holds nothing for us. */
+static ox_status list_if_there(char ***names, size_t *n, const char *dir, ox_err *err)
+{
+    if (!ox_path_is_dir(dir)) return OX_OK;
+    return ox_dir_list(names, n, dir, NULL) == OX_NO_MEMORY ? no_memory(err) : OX_OK;
+}
+
 /* root/between/python3*_/last for every such folder; between and last may not be NULL. */
 static ox_status add_sites(paths *v, const char *root, const char *between, const char *last,
                            ox_err *err)
@@ -39,8 +46,7 @@ static ox_status add_sites(paths *v, const char *root, const char *between, cons
     size_t n = 0;
     char *lib = ox_path_join(root, between);
     if (!lib) return no_memory(err);
-    ox_status st = ox_path_is_dir(lib) ? ox_dir_list(&names, &n, lib, NULL) : OX_OK;
-    if (st != OX_NO_MEMORY) st = OX_OK; /* a folder that cannot be read holds nothing for us */
+    ox_status st = list_if_there(&names, &n, lib, err);
     for (size_t i = 0; !st && i < n; i++) {
         if (!ox_str_starts(ox_str_of(names[i]), OX_STR("python3"))) continue;
         char *python = ox_path_join(lib, names[i]);
@@ -95,9 +101,10 @@ static ox_status add_real(paths *found, const char *dir, const char *name, ox_er
 {
     char *path = ox_path_join(dir, name);
     if (!path) return no_memory(err);
-    char *real = ox_path_real(path);
+    const bool there = ox_path_is_file(path); /* else a link to nowhere */
+    char *real = there ? ox_path_real(path) : NULL;
     ox_free(path);
-    if (!real) return OX_OK; /* a link to nowhere */
+    if (!real) return there ? no_memory(err) : OX_OK;
     for (size_t i = 0; i < found->n; i++)
         if (!strcmp(found->p[i], real)) {
             ox_free(real);
@@ -113,8 +120,7 @@ static ox_status look_in(paths *found, const char *site, const ox_find_what *wha
     const ox_str stem = ox_str_of(what->stem);
     char *dir = ox_path_join(site, what->folder);
     if (!dir) return no_memory(err);
-    ox_status st = ox_path_is_dir(dir) ? ox_dir_list(&names, &n, dir, NULL) : OX_OK;
-    if (st != OX_NO_MEMORY) st = OX_OK;
+    ox_status st = list_if_there(&names, &n, dir, err);
     for (size_t i = 0; !st && i < n; i++) {
         const ox_str name = ox_str_of(names[i]);
         if (ox_str_starts(name, stem) && (name.n == stem.n || name.p[stem.n] == '.'))
@@ -260,9 +266,11 @@ ox_status ox_find_check(const char *path, ox_err *err)
 {
     ox_mapping m = {0};
     ox_err why = OX_ERR_INIT;
-    if (ox_mapping_open(&m, path, &why))
-        return OX_FAIL(err, OX_NO_DEVICE, "%s cannot be read: %s", path, why.msg);
-    const ox_status st = check_elf(&m, err);
+    ox_status st = ox_mapping_open(&m, path, &why);
+    if (st)
+        return OX_FAIL(err, st == OX_NO_MEMORY ? st : OX_NO_DEVICE, "%s cannot be read: %s", path,
+                       why.msg);
+    st = check_elf(&m, err);
     ox_mapping_close(&m);
     return st;
 }

@@ -20,8 +20,11 @@ static const ox_find_what what = {
 /* The loader's path: the first name that opens. */
 static ox_status open_by_name(ox_dl **dl, ox_err *err)
 {
-    for (int i = 0; what.loader[i]; i++)
-        if (!ox_dl_open_kept(dl, what.loader[i], NULL)) return OX_OK;
+    for (int i = 0; what.loader[i]; i++) {
+        const ox_status st = ox_dl_open_kept(dl, what.loader[i], NULL);
+        if (!st) return OX_OK;
+        if (st == OX_NO_MEMORY) return OX_FAIL(err, st, "no memory to open %s", what.loader[i]);
+    }
     return OX_FAIL(
         err, OX_NO_DEVICE,
         "there is no ONNX Runtime: it is not in the active Python environment and not on "
@@ -34,7 +37,9 @@ static ox_status open_file(ox_dl **dl, const char *path, ox_err *err)
 {
     ox_err why = OX_ERR_INIT;
     OX_TRY(ox_find_check(path, err));
-    if (ox_dl_open_kept(dl, path, &why))
+    const ox_status st = ox_dl_open_kept(dl, path, &why);
+    if (st == OX_NO_MEMORY) return OX_FAIL(err, st, "%s", why.msg);
+    if (st)
         return OX_FAIL(err, OX_NO_DEVICE, "%s; install it again or name another with OXGEN_ORT_LIB",
                        why.msg);
     return OX_OK;
