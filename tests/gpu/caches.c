@@ -249,7 +249,7 @@ void t_rotate_append(const ox_kernel_row *row)
 {
     enum { POSITIONS = MAX_PAGES * PAGE };
     world w = {0};
-    open_world(&w, t_range(0, 1));
+    open_world(&w, t_range(0, 1), t_type());
     const int32_t nk = w.c.n_kv_heads, d = w.c.head_size, dv = w.c.v_head_size,
                   heads = nk * t_range(1, 4);
     const int32_t rotary = t_range(0, 1) ? d : 2 * t_range(1, d / 2), half = rotary / 2,
