@@ -38,13 +38,14 @@ static void give(void *p, void *unused)
     ox_free(p);
 }
 
-static ox_status compile(ox_regex *re, ox_str pattern, pcre2_general_context *memory, ox_err *err)
+static ox_status compile(ox_regex *re, ox_str pattern, bool table, pcre2_general_context *memory,
+                         ox_err *err)
 {
     ox_status st = OX_OK;
     ox_buf translated = {0};
     pcre2_compile_context *context = pcre2_compile_context_create(memory);
     OX_TRY_GOTO(ox_regex_translate(pattern, &translated, err));
-    OX_TRY_GOTO(ox_dfa_open(&re->dfa, ox_buf_view(&translated), err));
+    if (table) OX_TRY_GOTO(ox_dfa_open(&re->dfa, ox_buf_view(&translated), err));
     if (re->dfa) goto fail; /* done */
     st = OX_NO_MEMORY;
     if (!context || translated.failed) goto fail;
@@ -76,6 +77,11 @@ fail:
 
 ox_status ox_regex_open(ox_regex **out, ox_str pattern, ox_err *err)
 {
+    return ox_regex_open_with(out, pattern, true, err);
+}
+
+ox_status ox_regex_open_with(ox_regex **out, ox_str pattern, bool table, ox_err *err)
+{
     if (pattern.n > OX_REGEX_MAX_BYTES)
         return OX_FAIL(err, OX_LIMIT, "a pattern has %zu bytes, the limit is %d", pattern.n,
                        (int)OX_REGEX_MAX_BYTES);
@@ -86,7 +92,7 @@ ox_status ox_regex_open(ox_regex **out, ox_str pattern, ox_err *err)
         if (memory) pcre2_general_context_free(memory);
         return OX_FAIL(err, OX_NO_MEMORY, "out of memory for a pattern");
     }
-    const ox_status st = compile(re, pattern, memory, err);
+    const ox_status st = compile(re, pattern, table, memory, err);
     pcre2_general_context_free(memory);
     if (st) {
         ox_regex_close(&re);

@@ -21,6 +21,8 @@ typedef struct ox_regex_run {
 } ox_regex_run;
 
 ox_status ox_regex_open(ox_regex **out, ox_str pattern, ox_err *err);
+/* table: try a table first, as ox_regex_open does. */
+ox_status ox_regex_open_with(ox_regex **out, ox_str pattern, bool table, ox_err *err);
 void ox_regex_close(ox_regex **re); /* NULL allowed */
 
 /* First match at or after `from`; *hit false when there is none. text must be UTF-8. */
