@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "convert/gguf_merges.h"
 
-enum { MAX_SPLITS = 6, MAX_TOKENS = 1 << 20 };
-enum { BOS = 1, WHOLE = 2, NFC = 4, BY_POSITION = 8 };
+enum { MAX_SPLITS = 7, MAX_TOKENS = 1 << 20 };
+enum { BOS = 1, WHOLE = 2, NFC = 4, BY_POSITION = 8, MARKS = 16 };
 enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER = 4 };
 
 typedef struct split {
@@ -279,32 +279,6 @@ static void put_type(ox_json_writer *w, const char *key, const char *type)
     ox_json_end_object(w);
 }
 
-static ox_status write_byte_level(const ox_gguf_vocab *v, ox_buf *json, ox_buf *config, ox_err *err)
-{
-    const pre *how = NULL;
-    ox_json_writer w = {.out = json};
-    OX_TRY(find_pre(v, &how, err));
-    const bool bos = v->bos >= 0 && (v->add_bos < 0 ? (how->flags & BOS) != 0 : v->add_bos);
-    const bool eos = v->eos >= 0 && v->add_eos > 0;
-    begin_file(&w, v);
-    if (how->flags & NFC)
-        put_type(&w, "normalizer", "NFC");
-    else
-        put_pair(&w, "normalizer", NULL);
-    ox_json_put_key(&w, "pre_tokenizer");
-    put_splits(&w, find_split(how->split));
-    put_template(&w, v, bos, eos);
-    ox_json_put_key(&w, "decoder");
-    put_byte_level(&w);
-    begin_bpe(&w, v, false, (how->flags & WHOLE) != 0);
-    put_vocab(&w, v, false);
-    OX_TRY(ox_gguf_put_merges(&w, v, err));
-    ox_json_end_object(&w);
-    ox_json_end_object(&w);
-    put_config(v, bos, eos, config);
-    return OX_OK;
-}
-
 static void put_spm_normalizer(ox_json_writer *w, bool prefix)
 {
     ox_json_put_key(w, "normalizer");
@@ -370,6 +344,33 @@ static ox_status write_spm(const ox_gguf_vocab *v, ox_buf *json, ox_buf *config,
         OX_TRY(ox_gguf_put_merges(&w, v, err));
     else
         OX_TRY(ox_gguf_put_merges_by_score(&w, v, by_position, err));
+    ox_json_end_object(&w);
+    ox_json_end_object(&w);
+    put_config(v, bos, eos, config);
+    return OX_OK;
+}
+
+static ox_status write_byte_level(const ox_gguf_vocab *v, ox_buf *json, ox_buf *config, ox_err *err)
+{
+    const pre *how = NULL;
+    ox_json_writer w = {.out = json};
+    OX_TRY(find_pre(v, &how, err));
+    if (how->flags & MARKS) return write_spm(v, json, config, err);
+    const bool bos = v->bos >= 0 && (v->add_bos < 0 ? (how->flags & BOS) != 0 : v->add_bos);
+    const bool eos = v->eos >= 0 && v->add_eos > 0;
+    begin_file(&w, v);
+    if (how->flags & NFC)
+        put_type(&w, "normalizer", "NFC");
+    else
+        put_pair(&w, "normalizer", NULL);
+    ox_json_put_key(&w, "pre_tokenizer");
+    put_splits(&w, find_split(how->split));
+    put_template(&w, v, bos, eos);
+    ox_json_put_key(&w, "decoder");
+    put_byte_level(&w);
+    begin_bpe(&w, v, false, (how->flags & WHOLE) != 0);
+    put_vocab(&w, v, false);
+    OX_TRY(ox_gguf_put_merges(&w, v, err));
     ox_json_end_object(&w);
     ox_json_end_object(&w);
     put_config(v, bos, eos, config);

@@ -174,13 +174,13 @@ static void long_pieces_take_linear_time(void **state)
     ox_ids ids = {0};
     const double begin = ox_clock_seconds();
     for (size_t i = 0; i < OX_COUNT(names); i++) {
-        ox_tokenizer *tok = open_case(&g, names[i]);
+        ox_tokenizer *tok = open_case(&g, rows[i].name);
         for (size_t k = 0; k < OX_COUNT(units); k++) {
             ox_err err = OX_ERR_INIT;
             repeated(&text, units[k], 200000);
             ids.n = 0;
             const ox_status st = ox_tokenizer_encode(tok, ox_buf_view(&text), 0, &ids, &err);
-            if (st && st != OX_LIMIT) fail_msg("%s: %s", names[i], err.msg);
+            if (st && st != OX_LIMIT) fail_msg("%s: %s", rows[i].name, err.msg);
         }
         ox_tokenizer_close(&tok);
     }
@@ -281,8 +281,12 @@ static void config_names_special_tokens_and_wraps(void **state)
  * compile and lose nothing. */
 static void named_splits_of_gguf_files_work(void **state)
 {
-    static const char *const names[] = {
-#define OX_GGUF_PRE(name, split, flags) name,
+    enum { BOS = 1, WHOLE = 2, NFC = 4, MARKS = 16 };
+    static const struct {
+        const char *name;
+        unsigned flags;
+    } rows[] = {
+#define OX_GGUF_PRE(name, split, flags) {name, flags},
 #include "convert/gguf_pre.def"
     };
     static const char text[] = "It's 12345 caf\xc3\xa9s,  \xe4\xbd\xa0\xe5\xa5\xbd\n\n  (x+1)?";
@@ -295,9 +299,10 @@ static void named_splits_of_gguf_files_work(void **state)
         ox_utf8_put(&alphabet[b], c);
         tokens[b] = ox_buf_view(&alphabet[b]);
     }
-    for (size_t i = 0; i < OX_COUNT(names); i++) {
+    for (size_t i = 0; i < OX_COUNT(rows); i++) {
+        if (rows[i].flags & MARKS) continue; /* these do not spell bytes */
         const ox_gguf_vocab v = {.kind = OX_STR("gpt2"),
-                                 .pre = ox_str_of(names[i]),
+                                 .pre = ox_str_of(rows[i].name),
                                  .n = 256,
                                  .tokens = tokens,
                                  .bos = -1,
@@ -307,7 +312,8 @@ static void named_splits_of_gguf_files_work(void **state)
         ox_buf json = {0}, config = {0};
         ox_ids ids = {0};
         ox_err err = OX_ERR_INIT;
-        if (ox_gguf_vocab_write(&v, &json, &config, &err)) fail_msg("%s: %s", names[i], err.msg);
+        if (ox_gguf_vocab_write(&v, &json, &config, &err))
+            fail_msg("%s: %s", rows[i].name, err.msg);
         ox_tokenizer *tok = open_text(ox_buf_view(&json), ox_buf_view(&config));
         encode_or_fail(tok, OX_STR(text), OX_ENCODE_ADD_SPECIAL, &ids);
         assert_int_equal(ids.n, sizeof(text) - 1);
