@@ -174,7 +174,7 @@ static void long_pieces_take_linear_time(void **state)
     ox_ids ids = {0};
     const double begin = ox_clock_seconds();
     for (size_t i = 0; i < OX_COUNT(names); i++) {
-        ox_tokenizer *tok = open_case(&g, rows[i].name);
+        ox_tokenizer *tok = open_case(&g, names[i]);
         for (size_t k = 0; k < OX_COUNT(units); k++) {
             ox_err err = OX_ERR_INIT;
             repeated(&text, units[k], 200000);
