@@ -41,7 +41,7 @@ typedef struct ox_oga ox_oga;
 
 typedef struct ox_oga_options {
     uint32_t struct_size;
-    int32_t n_threads;              /* 0: the library's own choice */
+    int32_t n_threads;              /* 0: as a model's: OXGEN_THREADS, else every CPU */
     const char *device;             /* "auto" (default: as the folder says), "cpu", "cuda" */
     const char *const *ort_options; /* [n_ort_options] "K=V", the keys of --ort-option */
     size_t n_ort_options;

@@ -104,6 +104,8 @@ def parity(folders):
     check('oga: positions of the logits', arm['positions'] == list(range(len(IDS) - 1, len(IDS) + 11)), arm['positions'])
     mine = logits(folders['f32'], IDS + arm['ids'][:-1], '--backend', 'ort')[len(IDS) - 1:]
     check("oga: its logits are ort's", onnx_decoder.difference(np.array(arm['logits']), mine) < 1e-5)
+    check('oga: threads and end of text are laid over the config', arm['settings']['model']['decoder']['session_options'] == {'intra_op_num_threads': 1} and
+          arm['settings']['model']['eos_token_id'] == tiny_models.VOCAB - 1, arm['settings'])
     forced = [9, 8, 7, 6]
     arm = lib('oga', folders['f32'], 4, ','.join(map(str, IDS)), ','.join(map(str, forced)))
     mine = logits(folders['f32'], IDS + forced[:-1], '--backend', 'ort')[len(IDS) - 1:]

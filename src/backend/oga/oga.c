@@ -2,6 +2,7 @@
  * cache, search and loop. One generator a run. */
 #include "backend/oga/oga.h"
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -80,6 +81,19 @@ static ox_status open_model(ox_oga *g, const char *folder, const ox_oga_options 
     return st;
 }
 
+/* The library's own choice is half of the CPUs: no comparison with engines that take all. */
+static ox_status pick_threads(ox_oga_options *o, ox_err *err)
+{
+    const char *env = ox_env("OXGEN_THREADS");
+    int64_t n = ox_cpu_count();
+    if (o->n_threads < 0)
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "%d threads: expected 1 or more", o->n_threads);
+    if (!o->n_threads && env && *env && (!ox_str_to_i64(ox_str_of(env), &n) || n < 1 || n > 4096))
+        return OX_FAIL(err, OX_BAD_ARGUMENT, "OXGEN_THREADS=%s: expected 1 or more", env);
+    if (!o->n_threads) o->n_threads = (int32_t)n;
+    return OX_OK;
+}
+
 ox_status ox_oga_open(ox_oga **out, const char *folder, const ox_oga_options *options, ox_err *err)
 {
     ox_status st = OX_OK;
@@ -88,6 +102,7 @@ ox_status ox_oga_open(ox_oga **out, const char *folder, const ox_oga_options *op
     ox_oga_options_init(&o);
     if (options)
         memcpy(&o, options, options->struct_size < sizeof(o) ? options->struct_size : sizeof(o));
+    OX_TRY(pick_threads(&o, err));
     if (!ox_path_is_dir(folder))
         return OX_FAIL(err, OX_NOT_FOUND, "%s: no such folder; expected one with genai_config.json",
                        folder);
