@@ -180,7 +180,7 @@ static void long_pieces_take_linear_time(void **state)
             repeated(&text, units[k], 200000);
             ids.n = 0;
             const ox_status st = ox_tokenizer_encode(tok, ox_buf_view(&text), 0, &ids, &err);
-            if (st && st != OX_LIMIT) fail_msg("%s: %s", rows[i].name, err.msg);
+            if (st && st != OX_LIMIT) fail_msg("%s: %s", names[i], err.msg);
         }
         ox_tokenizer_close(&tok);
     }
