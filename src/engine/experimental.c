@@ -115,6 +115,11 @@ ox_status ox_machine_gpus(ox_gpu_report *out, size_t max, size_t *n, ox_err *err
     return st;
 }
 
+static bool row_runs(const ox_kernel_row *r, int32_t sm)
+{
+    return r->needs == OX_SM_90A ? sm == 90 : (int32_t)r->needs <= sm;
+}
+
 ox_status ox_kernel_cuda_rows(ox_kernel_report *out, size_t max, size_t *n, ox_err *err)
 {
     ox_device_library library;
@@ -127,7 +132,7 @@ ox_status ox_kernel_cuda_rows(ox_kernel_report *out, size_t max, size_t *n, ox_e
                                          .row = r->row.name,
                                          .device = "cuda",
                                          .needs = r->row.needs,
-                                         .runs_here = have && (int32_t)r->row.needs <= info.sm,
+                                         .runs_here = have && row_runs(&r->row, info.sm),
                                          .tolerance = tolerance_name(r->row.tol)};
     ox_device_library_close(&library);
     return OX_OK;
