@@ -112,7 +112,7 @@ static ox_status device_tokens(device_run *r, int64_t left)
     ox_model *m = s->model;
     const int64_t n = device_most(g, left);
     int64_t n_done;
-    if (n < 1 || g->by_step || !m->exec || g->o->keep_logits) return OX_OK;
+    if (n < 1 || g->by_step || !m->exec || m->profile || g->o->keep_logits) return OX_OK;
     OX_TRY(ox_kv_seq_reserve(&s->kv, s->ids.n + (size_t)n, r->err));
     if (!ox_vec_reserve(&s->ids, s->ids.n + (size_t)n + 1))
         return OX_FAIL(r->err, OX_NO_MEMORY, "no memory for the token history");

@@ -226,6 +226,18 @@ static ox_status put_ort(ox_json_writer *w, const char *path, ox_err *err)
     return st == OX_NO_MEMORY ? OX_FAIL(err, st, "%s", why.msg) : OX_OK;
 }
 
+/* What a GPU of this machine would do with it, or what is missing. */
+static void put_cuda(ox_json_writer *w, bool planned)
+{
+    ox_gpu_report gpu;
+    size_t n = 0;
+    ox_err why = OX_ERR_INIT;
+    if (ox_machine_gpus(&gpu, 1, &n, &why))
+        ox_json_put_z(w, why.msg);
+    else
+        ox_json_put_z(w, planned ? "runs, planned" : "refused: runs operator by operator");
+}
+
 static ox_status put_backends(ox_json_writer *w, ox_source *s, bool ask_ort, ox_err *err)
 {
     ox_opt_report opt = {.is_terms = true};
@@ -252,6 +264,8 @@ static ox_status put_backends(ox_json_writer *w, ox_source *s, bool ask_ort, ox_
     ox_json_put_key(w, "native:cpu");
     ox_json_put_str(w, ox_buf_view(&said));
     ox_buf_deinit(&said);
+    ox_json_put_key(w, "native:cuda");
+    put_cuda(w, opt.is_terms);
     const ox_status st = ask_ort ? put_ort(w, s->path, err) : OX_OK;
     ox_json_end_object(w);
     return st;

@@ -160,7 +160,9 @@ static bool on_prepare(void *user, uint64_t done, uint64_t total)
     return !p->o->progress || !p->o->progress(p->o->progress_user, "load", done, total);
 }
 
-static ox_dtype kv_type(const ox_model *m, const ox_model_options *o)
+/* What the cache holds: as asked, else float32 when exact, else what the graph declares; a device
+ * holds halves where the graph says float32, as its activations are. */
+static ox_dtype kv_type(const ox_model *m, const ox_model_options *o, bool on_device)
 {
     if (o->kv)
         return !strcmp(o->kv, "f32")   ? OX_DTYPE_F32
@@ -170,8 +172,9 @@ static ox_dtype kv_type(const ox_model *m, const ox_model_options *o)
     const ox_graph *g = m->source->graph;
     const bool onnx = m->source->form == OX_FORM_GENAI || m->source->form == OX_FORM_ONNX;
     const ox_dtype declared = g->caches.n ? g->caches.p[0].dtype : OX_DTYPE_F16;
-    return onnx && (declared == OX_DTYPE_F32 || declared == OX_DTYPE_BF16) ? declared
-                                                                           : OX_DTYPE_F16;
+    return onnx && ((declared == OX_DTYPE_F32 && !on_device) || declared == OX_DTYPE_BF16)
+               ? declared
+               : OX_DTYPE_F16;
 }
 
 /* Positions the rotary tables cover; 0 = no limit. */
@@ -267,7 +270,8 @@ static ox_status open_plan(ox_model *m, const ox_model_options *o, ox_err *err)
     ox_log(OX_LOG_INFO, "%zu terms became %zu calls; %.1f MB of packed weights", g->nodes.n,
            m->plan->calls.n, (double)m->backend->ops->weight_bytes(m->backend) / 1e6);
     OX_TRY(ox_exec_open(&m->exec, m->plan, err));
-    OX_TRY(ox_kv_pool_open(&m->kv, g->caches.p, g->caches.n, kv_type(m, o), 0, err));
+    OX_TRY(ox_kv_pool_open(&m->kv, g->caches.p, g->caches.n,
+                           kv_type(m, o, m->backend->ops->page_memory != NULL), 0, err));
     const ox_backend_ops *ops = m->backend->ops;
     if (ops->page_memory) ox_kv_pool_use(m->kv, ops->page_memory(m->backend));
     return OX_OK;
@@ -286,7 +290,7 @@ static void close_plan(ox_model *m)
 static ox_status open_cuda(ox_model *m, const ox_model_options *o, int32_t index, ox_err *err)
 {
     const bool exact = numerics_of(o) == OX_NUMERICS_EXACT;
-    const ox_dtype kv = kv_type(m, o);
+    const ox_dtype kv = kv_type(m, o, true);
     const ox_device_options d = {.index = index,
                                  .activations = exact                 ? OX_DTYPE_F32
                                                 : kv == OX_DTYPE_BF16 ? OX_DTYPE_BF16

@@ -113,7 +113,7 @@ ox_status ox_exec_decode(ox_exec *e, const ox_decode_request *request, const ox_
                                  .logits = p->logits,
                                  .vocab = p->vocab};
     *n_done = 0;
-    if (!p->backend->ops->decode) return OX_OK;
+    if (!p->backend->ops->decode) return OX_OK; /* one step a token */
     return p->backend->ops->decode(p->backend, &plan, request, kv, token, user, n_done, err);
 }
 
