@@ -80,8 +80,15 @@ static int on_text(void *user, const char *text, size_t n, int32_t id)
     chat *c = user;
     if (id >= 0 && !c->n_new++) c->first = ox_clock_seconds();
     ox_buf_put(&c->answer, text, n);
-    if (n && cli_stdout((ox_str){text, n})) c->leave = c->code = 1;
+    if (n && !c->parts.shows && cli_stdout((ox_str){text, n})) c->leave = c->code = 1;
     return cli_interrupted() || c->leave;
+}
+
+static void on_part(void *user, const ox_parser_event *e)
+{
+    chat *c = user;
+    cli_parts_event(&c->parts, e);
+    if (c->parts.failed_write) c->leave = c->code = 1;
 }
 
 static ox_status answer(chat *c, ox_err *err)
@@ -106,7 +113,12 @@ static ox_status answer(chat *c, ox_err *err)
         st = ox_session_sync(c->session, ids, c->n_prompt, cli_progress, (void *)(uintptr_t)c->o,
                              &c->n_reused, err);
     cli_progress_end();
+    if (!st) st = cli_parts_open(&c->parts, c->o, c->model, ids, c->n_prompt, NULL, err);
+    go.parser = c->parts.parser;
+    go.on_part = on_part;
     if (!st) st = ox_generate(c->session, &go, &why, err);
+    cli_parts_done(&c->parts);
+    cli_parts_close(&c->parts);
     c->prefill_s = c->first - c->started;
     c->decode_s = ox_clock_seconds() - c->first;
     const cli_stages stages = {c->n_prompt, c->n_reused, c->n_new, c->prefill_s, c->decode_s};

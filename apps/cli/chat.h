@@ -12,8 +12,9 @@ typedef struct chat {
     ox_model *model;
     ox_session *session;
     OX_VEC(chat_message) messages;
-    char *path;            /* of the model; owned */
-    ox_buf answer;         /* of the turn that runs */
+    char *path;    /* of the model; owned */
+    ox_buf answer; /* of the turn that runs */
+    cli_parts parts;
     double started, first; /* clock of the last turn */
     size_t n_prompt, n_reused, n_new;
     double prefill_s, decode_s;

@@ -135,6 +135,26 @@ void cli_verbose_model(const cli_options *o, const ox_model *m, double seconds);
 void cli_verbose_answer(const cli_options *o, const ox_session *s, const cli_stages *t);
 void cli_verbose_end(const cli_options *o, double seconds);
 
+/* parts.c: the answer taken apart, as commands show it. */
+typedef struct cli_parts {
+    ox_parser *parser; /* NULL: the model's format has no parts */
+    int shows;         /* parts are printed as they come, instead of the text */
+    int hides;         /* reasoning is not */
+    int dim;           /* the terminal's state */
+    int failed_write;
+    ox_buf content, reasoning, calls; /* calls: JSON objects, a comma before each but the first */
+    ox_buf arguments;                 /* of the call that runs */
+    size_t n_calls;
+} cli_parts;
+
+ox_status cli_parts_open(cli_parts *p, const cli_options *o, const ox_model *m, const int32_t *ids,
+                         size_t n_ids, const char *tools_json, ox_err *err);
+void cli_parts_event(cli_parts *p, const ox_parser_event *e);
+void cli_parts_done(cli_parts *p); /* the answer has ended */
+/* ,"content":…,"reasoning":…,"tool_calls":[…] for what there is */
+void cli_parts_json(const cli_parts *p, ox_buf *out);
+void cli_parts_close(cli_parts *p);
+
 /* shared.c */
 /* A MODEL that is no path here but one below $OXGEN_MODELS: that path, the caller's (ox_free).
  * NULL: take the name as it is. */

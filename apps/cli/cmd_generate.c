@@ -26,6 +26,8 @@ typedef struct answer {
     double load;        /* seconds */
     int failed_write;
     cli_answers several; /* with beams or several draws */
+    cli_parts parts;
+    ox_buf tools; /* JSON, or empty */
 } answer;
 
 static void record_logprobs(answer *a, token_record *t)
@@ -51,7 +53,7 @@ static int on_text(void *user, const char *text, size_t n, int32_t id)
     }
     if (a->o->json)
         ox_buf_put(&a->text, text, n);
-    else if (n && cli_stdout((ox_str){text, n}))
+    else if (n && !a->parts.shows && cli_stdout((ox_str){text, n}))
         a->failed_write = 1;
     return cli_interrupted() || a->failed_write;
 }
@@ -79,8 +81,15 @@ static ox_status no_tokens(size_t n_text, ox_err *err)
     return OX_FAIL(err, OX_BAD_ARGUMENT, "the prompt is empty: give text, or ids with --ids");
 }
 
-static ox_status prompt_ids(const ox_model *m, const cli_options *o, int32_t **ids, size_t *n,
-                            ox_err *err)
+static void on_part(void *user, const ox_parser_event *e)
+{
+    answer *a = user;
+    cli_parts_event(&a->parts, e);
+    if (a->parts.failed_write) a->failed_write = 1;
+}
+
+static ox_status prompt_ids(const ox_model *m, const cli_options *o, const char *tools,
+                            int32_t **ids, size_t *n, ox_err *err)
 {
     ox_buf text = {0}, messages = {0};
     ox_status st = OX_OK;
@@ -103,7 +112,7 @@ static ox_status prompt_ids(const ox_model *m, const cli_options *o, int32_t **i
     else if (!st) {
         cli_messages(&messages, o->system, text.n ? text.p : "");
         st = messages.failed ? OX_FAIL(err, OX_NO_MEMORY, "no memory for the prompt")
-                             : ox_model_chat_ids(m, messages.p, NULL, NULL, 1, ids, n, err);
+                             : ox_model_chat_ids(m, messages.p, tools, NULL, 1, ids, n, err);
     }
     if (!st && !*n) st = no_tokens(text.n, err);
     ox_buf_deinit(&text);
@@ -168,6 +177,7 @@ static int print_json(const answer *a, const ox_model *m, const int32_t *ids, si
     ox_buf_printf(&b, ",\"finish_reason\":\"%s\"",
                   a->several.n ? a->several.p[0].finish : cli_finish_name(why));
     if (a->several.n) put_several(&a->several, &b);
+    cli_parts_json(&a->parts, &b);
     if (a->o->has_logprobs) put_logprobs(a, &b);
     const double n_new = (double)a->tokens.n;
     ox_buf_printf(
@@ -254,7 +264,10 @@ static ox_status answer_once(answer *a, ox_model *m, ox_sampler_options *so, int
     go.on_text = on_text;
     go.keep_logits = o->has_logprobs;
     go.user = a;
-    ox_status st = prompt_ids(m, o, &ids, &n, err);
+    ox_status st = o->tools ? cli_read_text(&a->tools, o->tools, err) : OX_OK;
+    if (!st && o->tools) st = cli_check_text(ox_buf_view(&a->tools), "--tools", err);
+    const char *tools = o->tools ? a->tools.p ? a->tools.p : "" : NULL;
+    if (!st) st = prompt_ids(m, o, tools, &ids, &n, err);
     const double start = ox_clock_seconds();
     if (!st) st = ox_session_append(a->session, ids, n, 0, cli_progress, (void *)(uintptr_t)o, err);
     t.prefill = ox_clock_seconds() - start;
@@ -262,9 +275,14 @@ static ox_status answer_once(answer *a, ox_model *m, ox_sampler_options *so, int
     const int several = cli_wants_several(o, m, so);
     if (!st && so->guidance_scale != 1.0f && !several)
         st = open_guide(&go.guide, m, o, ids, n, err);
+    if (!st && !several && !o->raw && !o->ids)
+        st = cli_parts_open(&a->parts, o, m, ids, n, tools, err);
+    go.parser = a->parts.parser;
+    go.on_part = on_part;
     if (!st && several) st = answer_several(a, so, code, err);
     if (!st && !several) st = ox_generate(a->session, &go, &why, err);
     ox_session_close(&go.guide);
+    cli_parts_done(&a->parts);
     t.ttft = a->tokens.n ? a->first_token - start : 0;
     t.decode = a->tokens.n ? ox_clock_seconds() - a->first_token : 0;
     if (!st) {
@@ -304,6 +322,8 @@ int cmd_generate(const cli_options *o)
     code = cli_close_model(&m, o, code);
     cli_sampling_close(&sampling);
     cli_answers_free(&a.several);
+    cli_parts_close(&a.parts);
+    ox_buf_deinit(&a.tools);
     ox_buf_deinit(&a.text);
     ox_vec_deinit(&a.tokens);
     ox_vec_deinit(&a.best_ids);

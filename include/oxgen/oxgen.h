@@ -41,7 +41,9 @@ typedef struct ox_generate_options {
         keep_logits; /* 1: on_text looks at the session's logits (devices then go token by token) */
     ox_session *guide; /* with the sampler's guidance_scale: a session of the same model that holds
                           the prompt to move away from; it gets every new token too */
-    int32_t show_special; /* 1: on_text gets the text of special tokens too */
+    int32_t show_special;  /* 1: on_text gets the text of special tokens too */
+    ox_parser *parser;     /* takes the answer apart: its events go to on_part; on_text as ever */
+    ox_parser_fn *on_part; /* with `user` */
 } ox_generate_options;
 
 OX_API void ox_generate_options_init(ox_generate_options *o);

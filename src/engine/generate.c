@@ -17,6 +17,7 @@ typedef struct generation {
     ox_sampler *sampler;
     ox_sampler_options settings; /* the sampler's */
     ox_stream_text *text;
+    ox_stream_text *marks; /* with the format's special tokens, for the parser */
     size_t n_prompt;
     bool by_step; /* the device has no loop for this request */
 } generation;
@@ -34,10 +35,28 @@ static ox_status open_generation(generation *g, ox_err *err)
     g->by_step = g->o->guide || !ox_sampler_is_basic(&g->settings);
     for (size_t i = 0; i < g->s->ids.n; i++)
         OX_TRY(ox_sampler_accept(g->sampler, g->s->ids.p[i], 0, err));
+    if (g->s->model->tokenizer && g->o->parser && g->o->on_part)
+        OX_TRY(ox_stream_text_open(&g->marks, g->s->model, g->o->stops, g->o->n_stops, 1, err));
     if (g->s->model->tokenizer)
         OX_TRY(ox_stream_text_open(&g->text, g->s->model, g->o->stops, g->o->n_stops,
                                    g->o->show_special, err));
     return OX_OK;
+}
+
+/* One token's text to the parser; special tokens that are no mark of its format stay out. */
+static ox_status take_apart(generation *g, int32_t id, ox_err *err)
+{
+    const ox_tokenizer *tok = g->s->model->tokenizer;
+    const char *text;
+    size_t n;
+    int32_t stopped;
+    if (!g->marks) return OX_OK;
+    if (ox_tokenizer_is_special(tok, id)) {
+        const char *piece = ox_model_piece(g->s->model, id, &n);
+        if (!piece || !ox_parser_mentions(g->o->parser, (ox_str){piece, n})) return OX_OK;
+    }
+    OX_TRY(ox_stream_text_feed(g->marks, id, &text, &n, &stopped, err));
+    return ox_parser_feed(g->o->parser, text, n, g->o->on_part, g->o->user, err);
 }
 
 /* Shows one token's text. *done: a stop string or the caller ended it. */
@@ -47,6 +66,7 @@ static ox_status show(generation *g, int32_t id, bool *done, ox_finish *why, ox_
     size_t n = 0;
     int32_t stopped = 0;
     if (g->text) OX_TRY(ox_stream_text_feed(g->text, id, &text, &n, &stopped, err));
+    OX_TRY(take_apart(g, id, err));
     const int cancel = g->o->on_text ? g->o->on_text(g->o->user, text, n, id) : 0;
     *done = stopped || cancel;
     if (*done) *why = stopped ? OX_FINISH_STOP_STRING : OX_FINISH_CANCELLED;
@@ -57,6 +77,11 @@ static ox_status flush(generation *g, ox_err *err)
 {
     const char *text;
     size_t n;
+    if (g->marks) {
+        OX_TRY(ox_stream_text_flush(g->marks, &text, &n, err));
+        OX_TRY(ox_parser_feed(g->o->parser, text, n, g->o->on_part, g->o->user, err));
+        OX_TRY(ox_parser_finish(g->o->parser, g->o->on_part, g->o->user, err));
+    }
     if (!g->text) return OX_OK;
     OX_TRY(ox_stream_text_flush(g->text, &text, &n, err));
     if (n && g->o->on_text) g->o->on_text(g->o->user, text, n, -1);
@@ -196,6 +221,7 @@ ox_status ox_generate(ox_session *s, const ox_generate_options *options, ox_fini
     if (!st) st = loop(&g, why ? why : &ignored, err);
     if (!st) st = flush(&g, err);
     ox_stream_text_close(&g.text);
+    ox_stream_text_close(&g.marks);
     ox_sampler_close(&g.sampler);
     return st;
 }
