@@ -40,7 +40,13 @@ typedef struct example {
     const char *format, *prompt, *tools, *text, *want;
 } example;
 
-#define DS(x) "<\xef\xbd\x9c" x "\xef\xbd\x9c>"
+#define BAR "\xef\xbd\x9c"
+#define LOW "\xe2\x96\x81"
+#define CALLS "<" BAR "tool" LOW "calls" LOW "begin" BAR ">"
+#define CALLS_END "<" BAR "tool" LOW "calls" LOW "end" BAR ">"
+#define CALL "<" BAR "tool" LOW "call" LOW "begin" BAR ">"
+#define CALL_END "<" BAR "tool" LOW "call" LOW "end" BAR ">"
+#define SEP "<" BAR "tool" LOW "sep" BAR ">"
 #define DSML                                                                                       \
     "\xef\xbd\x9c"                                                                                 \
     "DSML\xef\xbd\x9c"
@@ -124,56 +130,11 @@ static const example examples[] = {
     {"mistral-v11", "", "", "[THINK]so[/THINK]Right.[TOOL_CALLS]f[ARGS]{\"a\": 1}",
      "R<so>C<Right.>[f {\"a\": 1};]"},
     {"deepseek-v3", "", "",
-     "Ok" DS("tool\xe2\x96\x81"
-             "calls\xe2\x96\x81"
-             "begin")
-         DS(
-             "tool\xe2\x96\x81"
-             "call\xe2\x96\x81"
-             "begin") "function" DS("tool\xe2\x96\x81sep") "f\n```json\n{\"a\": "
-                                                           "1}\n```" DS(
-                                                               "tool\xe2\x96"
-                                                               "\x81"
-                                                               "call\xe2\x96"
-                                                               "\x81"
-                                                               "end") "\n" DS("tool\xe2\x96\x81"
-                                                                              "call\xe2\x96\x81"
-                                                                              "begin") "functio"
-                                                                                       "n" DS(
-                                                                                           "tool"
-                                                                                           "\xe2"
-                                                                                           "\x96"
-                                                                                           "\x81"
-
-                                                                                           "sep") "g\n```json\n{}\n```" DS("tool\xe2\x96\x81"
-
-                                                                                                                           "call\xe2\x96\x81"
-
-                                                                                                                           "end")
-                                                                                           DS("tool"
-                                                                                              "\xe2"
-                                                                                              "\x96"
-                                                                                              "\x81"
-                                                                                              "call"
-                                                                                              "s"
-                                                                                              "\xe2"
-                                                                                              "\x96"
-                                                                                              "\x81"
-                                                                                              "en"
-                                                                                              "d"),
+     "Ok" CALLS CALL "function" SEP "f\n```json\n{\"a\": 1}\n```" CALL_END "\n" CALL "function" SEP
+     "g\n```json\n{}\n```" CALL_END CALLS_END,
      "C<Ok>[f {\"a\": 1};][g {};]"},
     {"deepseek-v3.1", "<think>", "",
-     "mm</think>" DS("tool\xe2\x96\x81"
-                     "calls\xe2\x96\x81"
-                     "begin")
-         DS("tool\xe2\x96\x81"
-            "call\xe2\x96\x81"
-            "begin") "f" DS("tool\xe2\x96\x81sep") "{\"a\": 1}" DS("tool\xe2\x96\x81"
-                                                                   "call\xe2\x96\x81"
-                                                                   "end") DS("tool\xe2\x96\x81"
-                                                                             "calls\xe2\x96\x81"
-                                                                             "end"),
-     "R<mm>[f {\"a\": 1};]"},
+     "mm</think>" CALLS CALL "f" SEP "{\"a\": 1}" CALL_END CALLS_END, "R<mm>[f {\"a\": 1};]"},
     {"deepseek-dsml", "", "",
      "<" DSML "function_calls>\n<" DSML "invoke name=\"f\">\n<" DSML
      "parameter name=\"s\" string=\"true\">a \"b\"</" DSML "parameter>\n<" DSML
