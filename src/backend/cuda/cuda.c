@@ -143,6 +143,7 @@ static void cuda_close(ox_backend *base)
 {
     ox_cuda_backend *b = (ox_cuda_backend *)base;
     if (b->stream) cudaStreamSynchronize(b->stream);
+    ox_cuda_chain_close(b);
     ox_cuda_graphs_drop(b);
     for (size_t i = 0; i < b->matrices.n; i++)
         ox_free(b->matrices.p[i]);
@@ -172,6 +173,7 @@ static const ox_backend_ops ops = {
     .free_bytes = cuda_free_bytes,
     .fetch = ox_cuda_fetch,
     .end_profile = ox_cuda_end_profile,
+    .decode = ox_cuda_decode,
     .float_activations = true,
     .many_rows = OX_CUDA_MANY_ROWS,
 };

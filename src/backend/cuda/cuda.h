@@ -106,6 +106,10 @@ typedef struct ox_cuda_run {
 ox_status ox_cuda_small(ox_cuda_backend *b, void **out, size_t bytes, ox_err *err);
 ox_status ox_cuda_check(ox_cuda_backend *b, cudaError_t e, const char *what, ox_err *err);
 
+/* chain/decode.c */
+ox_decode_fn ox_cuda_decode;
+void ox_cuda_chain_close(ox_cuda_backend *b);
+
 /* cuda.c */
 ox_status ox_cuda_scratch(ox_cuda_backend *b, ox_err *err);
 
