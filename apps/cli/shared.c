@@ -75,6 +75,8 @@ ox_status cli_open_model(ox_model **out, const cli_options *o, const char *path,
     cli_progress_end();
     for (size_t i = 0; i < ox_model_n_warnings(*out); i++)
         cli_note_later(o, ox_model_warning(*out, i));
+    if ((!o->device || !strcmp(o->device, "auto")) && strcmp(ox_model_device(*out), "cpu") != 0)
+        cli_note(o, "running on %s; --device cpu uses the CPU", ox_model_device(*out));
     cli_verbose_model(o, *out, ox_clock_seconds() - start);
     return OX_OK;
 }

@@ -98,6 +98,56 @@ static void a_full_pool_refuses_and_changes_nothing(void **state)
     ox_kv_pool_close(&p);
 }
 
+/* Memory that counts what it is asked and lets the n-th page fail. */
+typedef struct counted {
+    int n_taken, n_given, n_copied, most;
+} counted;
+
+static void *take(void *user, size_t bytes)
+{
+    counted *c = user;
+    return c->most && c->n_taken == c->most ? NULL : (c->n_taken++, ox_alloc(bytes));
+}
+
+static void give(void *user, void *p, size_t bytes)
+{
+    (void)bytes;
+    ((counted *)user)->n_given++;
+    ox_free(p);
+}
+
+static void copy(void *user, void *to, const void *from, size_t bytes)
+{
+    ((counted *)user)->n_copied++;
+    memcpy(to, from, bytes);
+}
+
+static void pages_come_from_a_device(void **state)
+{
+    (void)state;
+    counted c = {.most = 4};
+    const ox_kv_memory memory = {&c, take, give, copy};
+    ox_err err = OX_ERR_INIT;
+    ox_kv_pool *p = open_pool(0);
+    ox_kv_seq s, f;
+    ox_kv_pool_use(p, &memory);
+    ox_kv_seq_open(&s, p);
+    assert_int_equal(ox_kv_seq_reserve(&s, OX_KV_PAGE + 1, NULL), OX_OK);
+    s.n_positions = OX_KV_PAGE + 1;
+    memset(s.table.p[1], 7, ox_kv_pool_page_bytes(p));
+    assert_int_equal(ox_kv_seq_fork(&f, &s, NULL), OX_OK);
+    assert_int_equal(ox_kv_seq_reserve(&f, OX_KV_PAGE + 2, NULL), OX_OK);
+    assert_int_equal(c.n_copied, 1);
+    assert_memory_equal(f.table.p[1], s.table.p[1], ox_kv_pool_page_bytes(p));
+    assert_int_equal(ox_kv_seq_reserve(&s, 4 * OX_KV_PAGE, &err), OX_NO_MEMORY);
+    assert_int_equal(s.pages.n, 2);
+    assert_int_equal(c.n_taken, 4);
+    ox_kv_seq_close(&f);
+    ox_kv_seq_close(&s);
+    ox_kv_pool_close(&p);
+    assert_int_equal(c.n_given, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +155,7 @@ int main(void)
         cmocka_unit_test(pages_follow_the_length),
         cmocka_unit_test(forks_share_until_written),
         cmocka_unit_test(a_full_pool_refuses_and_changes_nothing),
+        cmocka_unit_test(pages_come_from_a_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -745,6 +745,8 @@ def option_cases():
     g('--context 2^62', '--context', 1 << 62, words=['context'])
     g('--threads 64', '--threads', 64, want=0)
     g('--device cuda:99', '--device', 'cuda:99', want=5, words=['cuda'])
+    g('--device cuda without its library', '--device', 'cuda', want=5, words=['libgone'], env={'OXGEN_CUDA_LIB': '/nonexistent/libgone.so'})
+    g('--device cuda, a library that is another', '--device', 'cuda', want=5, env={'OXGEN_CUDA_LIB': 'libc.so.6'}, words=['libc.so.6'])
     g('--device toaster', '--device', 'toaster', want=5, words=['toaster'])
     g('--backend toaster', '--backend', 'toaster', want=5, words=['toaster'])
     g('--backend ort without it', '--backend', 'ort', want=5, words=['OXGEN_ORT_LIB'], env={'OXGEN_ORT_LIB': '/nonexistent/libonnxruntime.so'})
