@@ -82,7 +82,7 @@ static ox_status by_beams(cli_answers *out, ox_session *s, const ox_model *m,
         ox_beams_get(beams, i, &b);
         a.score = b.score;
         a.finish = b.ended ? "stop" : "length";
-        if (!ox_vec_reserve(&a.ids, b.n_ids + 1)) {
+        if (!ox_vec_reserve(&a.ids, b.n_ids + 1) || !a.ids.p) {
             st = OX_FAIL(err, OX_NO_MEMORY, "no memory for an answer");
             break;
         }

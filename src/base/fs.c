@@ -116,6 +116,12 @@ const char *ox_path_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
+bool ox_path_exists(const char *path)
+{
+    struct stat s;
+    return !stat(path, &s);
+}
+
 bool ox_path_is_dir(const char *path)
 {
     struct stat s;

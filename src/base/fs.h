@@ -31,6 +31,7 @@ const char *ox_path_base(const char *path);            /* borrowed from path */
 char *ox_path_real(const char *path);
 bool ox_path_is_dir(const char *path);
 bool ox_path_is_file(const char *path);
+bool ox_path_exists(const char *path); /* whatever it is */
 
 /* The whole file (at most max bytes) appended to *out; "-" is standard input. */
 ox_status ox_file_read(ox_buf *out, const char *path, size_t max, ox_err *err);

@@ -143,8 +143,8 @@ static ox_status want_parent(const char *dir, ox_err *err)
     const ox_status st =
         ox_path_is_dir(above)
             ? OX_OK
-            : OX_FAIL(err, OX_BAD_ARGUMENT,
-                      "%s cannot be made: there is no folder %s; make it first", dir, above);
+            : OX_FAIL(err, OX_NOT_FOUND, "%s cannot be made: there is no folder %s; make it first",
+                      dir, above);
     ox_free(above);
     return st;
 }

@@ -110,6 +110,14 @@ fail:
     return st;
 }
 
+/* Why a row cannot be run here, or NULL. */
+static const char *absent(const micro_row *r)
+{
+    if (!r->make) return r->text;
+    return r->n_threads > ox_cpu_count() ? "this machine has fewer CPUs than the row threads"
+                                         : NULL;
+}
+
 size_t ox_micro_count(void)
 {
     return OX_COUNT(rows);
@@ -120,13 +128,10 @@ ox_status ox_micro_at(size_t i, ox_micro *out, ox_err *err)
     if (i >= OX_COUNT(rows))
         return OX_FAIL(err, OX_BAD_ARGUMENT, "there is no micro-benchmark %zu", i);
     const micro_row *r = &rows[i];
-    const bool few = r->make && r->n_threads > ox_cpu_count();
     *out = (ox_micro){.name = r->name,
-                      .runs = r->make && !few ? r->text : NULL,
-                      .absent = few        ? "this machine has fewer CPUs than the row threads"
-                                : !r->make ? r->text
-                                           : NULL,
-                      .few_cpus = few};
+                      .runs = absent(r) ? NULL : r->text,
+                      .absent = absent(r),
+                      .few_cpus = r->make && absent(r)};
     return OX_OK;
 }
 
@@ -135,6 +140,8 @@ ox_status ox_micro_open(ox_micro_case **out, size_t i, uint32_t layout, ox_err *
     *out = NULL;
     if (i >= OX_COUNT(rows))
         return OX_FAIL(err, OX_BAD_ARGUMENT, "there is no micro-benchmark %zu", i);
+    if (absent(&rows[i]))
+        return OX_FAIL(err, OX_UNSUPPORTED, "%s: %s", rows[i].name, absent(&rows[i]));
     return open_row(out, &rows[i], layout, NULL, NULL, err);
 }
 

@@ -4,18 +4,20 @@
 
 #include <string.h>
 
+static bool has_suffix(const char *path, const char *suffix)
+{
+    return ox_str_ends(ox_str_of(path), ox_str_of(suffix));
+}
+
 ox_status ox_engine_want_path(const char *path, ox_err *err)
 {
     if (ox_path_is_dir(path) || ox_path_is_file(path)) return OX_OK;
+    if (ox_path_exists(path) && (has_suffix(path, ".gguf") || has_suffix(path, ".onnx")))
+        return OX_OK; /* a pipe or a device: its reader refuses it by name */
     return OX_FAIL(err, OX_NOT_FOUND,
                    "%s: no such file or folder; expected a model folder, a .onnx or a .gguf file "
                    "(a name alone is looked for here, then in $OXGEN_MODELS)",
                    path);
-}
-
-static bool has_suffix(const char *path, const char *suffix)
-{
-    return ox_str_ends(ox_str_of(path), ox_str_of(suffix));
 }
 
 static ox_status folder_has(const char *dir, const char *suffix, bool *found, ox_err *err)

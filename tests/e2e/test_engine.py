@@ -88,7 +88,7 @@ def contract():
     check('an unknown flag names the nearest', '--greedy' in oxgen('generate', MODEL, '--greddy', code=2).stderr)
     check('an unknown command names the nearest', "'generate'" in oxgen('genrate', code=2).stderr)
     check('a missing model exits 1 with its path', '/nowhere.gguf' in oxgen('generate', '/nowhere.gguf', 'x', code=1).stderr)
-    check('an unknown backend exits 5', 'ort' in oxgen('generate', MODEL, 'x', '--backend', 'ort', code=5).stderr or True)
+    check('ONNX Runtime refuses what is no ONNX file', 'oxgen convert' in oxgen('generate', MODEL, 'x', '--backend', 'ort', code=3).stderr)
     check('a wrong tier is refused', 'avx2' in oxgen('generate', MODEL, 'x', env={'OXGEN_CPU': 'mmx'}, code=2).stderr)
     check('an argument too many is refused', 'quote' in oxgen('generate', MODEL, 'Name', 'three', code=2).stderr)
     check('a wrong log level is refused', 'debug' in oxgen('version', env={'OXGEN_LOG': 'loud'}, code=2).stderr)

@@ -67,7 +67,7 @@ def convert(tmp):
     said = oxgen('convert', MODEL, '-o', os.path.join(tmp, 'b'), '--dry-run', '-v').stdout
     check('--verbose has a line a matrix', said.count(' -> ') == 151 + 2, said.count(' -> '))
     missing = os.path.join(tmp, 'gone', 'c')
-    err = oxgen('convert', MODEL, '-o', missing, code=2).stderr
+    err = oxgen('convert', MODEL, '-o', missing, code=1).stderr
     check('a missing parent folder is named, no temporary name is', f'no folder {tmp}/gone' in err and 'partial' not in err, err)
     err = oxgen('convert', os.path.join(tmp, 'gone.gguf'), '-o', out, code=1).stderr
     check('convert says what it expects', 'expected a model folder' in err, err)
