@@ -3,6 +3,7 @@
  * Requests on standard input, one byte each, then fields; a text field is a 32-bit length and its
  * bytes, all numbers are little endian:
  *   O tokenizer.json, tokenizer_config.json      opens (and closes the one before)
+ *   C the same                                   opens by way of the cache folder
  *   E flags (32 bits), text                      encodes
  *   M flags (32 bits), texts as one text field   encodes many
  *   D skip_special (32 bits), ids (as bytes)     decodes
@@ -49,7 +50,7 @@ static double cpu_seconds(void)
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-static bool open_one(ox_tokenizer **tok)
+static bool open_one(ox_tokenizer **tok, bool cached)
 {
     ox_buf json = {0}, config = {0};
     ox_err err = OX_ERR_INIT;
@@ -58,7 +59,8 @@ static bool open_one(ox_tokenizer **tok)
     if (ok) {
         ox_buf line = {0};
         const double t0 = cpu_seconds();
-        const ox_status st = ox_tokenizer_open(tok, ox_buf_view(&json), ox_buf_view(&config), &err);
+        const ox_status st = (cached ? ox_tokenizer_open_cached : ox_tokenizer_open)(
+            tok, ox_buf_view(&json), ox_buf_view(&config), &err);
         ox_buf_printf(&line, "%.3f", 1e3 * (cpu_seconds() - t0));
         write_status(st, &err);
         if (!st) write_text(line.p, line.n);
@@ -201,7 +203,8 @@ int main(void)
     ox_tokenizer *tok = NULL;
     bool ok = true;
     for (int c; ok && (c = getchar()) != EOF; fflush(stdout))
-        ok = c == 'O'   ? open_one(&tok)
+        ok = c == 'O'   ? open_one(&tok, false)
+             : c == 'C' ? open_one(&tok, true)
              : c == 'E' ? encode_one(tok)
              : c == 'M' ? encode_batch(tok)
              : c == 'D' ? decode_one(tok)

@@ -117,7 +117,8 @@ static ox_status open_text(ox_model *m, ox_err *err)
 {
     const ox_facts *f = &m->source->facts;
     if (f->tokenizer_json.n)
-        OX_TRY(ox_tokenizer_open(&m->tokenizer, f->tokenizer_json, f->tokenizer_config, err));
+        OX_TRY(
+            ox_tokenizer_open_cached(&m->tokenizer, f->tokenizer_json, f->tokenizer_config, err));
     const ox_str texts[] = {f->chat_template, f->tool_template};
     for (size_t i = 0; i < OX_COUNT(texts); i++) {
         const size_t good = ox_utf8_check(texts[i]);

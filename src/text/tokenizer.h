@@ -18,11 +18,16 @@ typedef struct ox_ids {
 
 enum { OX_TOKENIZER_MAX_TEXT = 256 << 20 }; /* bytes of one text */
 
-/* Reads tokenizer.json and, unless empty, tokenizer_config.json (names of the special tokens,
- * add_bos_token, add_eos_token). Neither text is kept. Truncation and padding in the file are
- * ignored. A kind that is not known is refused by name (OX_UNSUPPORTED). */
+/* Reads tokenizer.json (or a SentencePiece model or tiktoken file, known by its bytes) and, unless
+ * empty, tokenizer_config.json (names of the special tokens, add_bos_token, add_eos_token). Neither
+ * text is kept. Truncation and padding in the file are ignored. A kind that is not known is refused
+ * by name (OX_UNSUPPORTED). */
 ox_status ox_tokenizer_open(ox_tokenizer **out, ox_str tokenizer_json, ox_str config_json,
                             ox_err *err);
+/* The same, by way of the user's cache folder for large files: what was built once is mapped from
+ * there. Trouble with the cache is never an error. */
+ox_status ox_tokenizer_open_cached(ox_tokenizer **out, ox_str file, ox_str config_json,
+                                   ox_err *err);
 void ox_tokenizer_close(ox_tokenizer **tok); /* NULL allowed */
 
 enum {

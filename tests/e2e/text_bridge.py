@@ -33,8 +33,9 @@ class Bridge:
         self.p.stdin.write(b)
         self.p.stdin.flush()
 
-    def open(self, tokenizer_json, config=b""):
-        self._send(b"O" + self._text(tokenizer_json) + self._text(config))
+    def open(self, tokenizer_json, config=b"", cached=False):
+        """Milliseconds on the processor."""
+        self._send((b"C" if cached else b"O") + self._text(tokenizer_json) + self._text(config))
         return float(self._answer(True))
 
     def encode(self, text, special=True, parse=True):

@@ -331,14 +331,19 @@ ox_status ox_bpe_find_raw(ox_tokenizer *tok, ox_err *err)
     for (size_t i = 0; i + 1 < n; i++) {
         if (tok->pretokenizers.p[i].kind->rewrites) return OX_OK;
     }
-    for (unsigned b = 0; b < 256; b++) {
-        const ox_byte_char c = tok->raw_chars[b] = ox_byte_to_char((uint8_t)b);
+    for (unsigned b = 0; b < 256; b++)
+        tok->raw_chars[b] = ox_byte_to_char((uint8_t)b);
+    if (tok->borrowed && !tok->raw_ranks) return OX_OK;
+    for (unsigned b = 0; b < 256 && !tok->borrowed; b++) {
+        const ox_byte_char c = tok->raw_chars[b];
         tok->raw_ids[b] = ox_vocab_find(&tok->vocab, (ox_str){c.utf8, c.n});
         if (tok->raw_ids[b] < 0) return OX_OK;
     }
-    tok->raw_ranks = ox_alloc(65536 * sizeof(*tok->raw_ranks));
-    if (!tok->raw_ranks) return OX_FAIL(err, OX_NO_MEMORY, "out of memory for merges");
-    find_raw_ranks(tok);
+    if (!tok->borrowed) {
+        tok->raw_ranks = ox_alloc(65536 * sizeof(*tok->raw_ranks));
+        if (!tok->raw_ranks) return OX_FAIL(err, OX_NO_MEMORY, "out of memory for merges");
+        find_raw_ranks(tok);
+    }
     tok->raw = true;
     tok->cuts = false;
     if (n == 1) tok->only_split = split;

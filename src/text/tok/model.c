@@ -14,6 +14,26 @@ static const ox_model_kind kinds[] = {
 #undef OX_MODEL
 };
 
+const ox_model_kind *ox_tok_model_at(size_t number)
+{
+    return number < OX_COUNT(kinds) ? &kinds[number] : NULL;
+}
+
+size_t ox_tok_model_number(const ox_model_kind *kind)
+{
+    return (size_t)(kind - kinds);
+}
+
+bool ox_tok_model_needs_merges(size_t number)
+{
+    return kinds[number].run == ox_bpe_run;
+}
+
+bool ox_tok_model_needs_scores(size_t number)
+{
+    return kinds[number].run == ox_unigram_run;
+}
+
 static ox_str guess_type(const ox_json *json)
 {
     if (ox_json_get(json, "merges")) return OX_STR("BPE");

@@ -3,6 +3,7 @@
  * tokens, decoders before the bytes of the tokens. */
 #include "base/hash.h"
 #include "text/import/import.h"
+#include "text/tok/cache.h"
 #include "text/tok/tok_internal.h"
 
 ox_status ox_tok_copy(ox_tokenizer *tok, ox_str s, ox_str *out, ox_err *err)
@@ -39,13 +40,29 @@ static ox_status index_ids(ox_tokenizer *tok, ox_err *err)
     return OX_OK;
 }
 
-static ox_status read_json(ox_tokenizer *tok, ox_str text, ox_err *err)
+/* The members of the file but its model, which takes most of it. */
+static void keep_rest(const ox_json *root, ox_buf *rest)
+{
+    ox_json_writer w = {.out = rest};
+    ox_json_begin_object(&w);
+    for (size_t i = 0; i < ox_json_n(root); i++) {
+        const ox_json_member *m = ox_json_member_at(root, i);
+        if (ox_str_is(ox_json_str(&m->key), "model")) continue;
+        ox_json_put_key_str(&w, ox_json_str(&m->key));
+        ox_json_put_node(&w, &m->value);
+    }
+    ox_json_end_object(&w);
+}
+
+/* rest: NULL, or what keep_rest writes. */
+static ox_status read_json(ox_tokenizer *tok, ox_str text, ox_buf *rest, ox_err *err)
 {
     ox_arena arena = OX_ARENA_INIT;
     const ox_json *root = NULL;
     ox_status st = OX_OK;
     OX_TRY_GOTO(ox_json_parse(&root, &arena, text, err));
-    OX_TRY_GOTO(ox_tok_read_model(tok, ox_json_get(root, "model"), err));
+    if (rest) keep_rest(root, rest);
+    if (!tok->borrowed) OX_TRY_GOTO(ox_tok_read_model(tok, ox_json_get(root, "model"), err));
     OX_TRY_GOTO(ox_tok_read_normalizers(tok, ox_json_get(root, "normalizer"), 0, err));
     OX_TRY_GOTO(ox_tok_read_added(tok, ox_json_get(root, "added_tokens"), err));
     OX_TRY_GOTO(ox_tok_read_pretokenizers(tok, ox_json_get(root, "pre_tokenizer"), 0, err));
@@ -59,32 +76,77 @@ fail:
     return st;
 }
 
+static ox_status make(ox_tokenizer **out, ox_err *err)
+{
+    ox_tokenizer *tok = ox_calloc(1, sizeof(*tok));
+    *out = tok;
+    if (!tok) return OX_FAIL(err, OX_NO_MEMORY, "out of memory for a tokenizer");
+    tok->unk = tok->max_added = -1;
+    for (size_t i = 0; i < OX_SPECIAL_COUNT; i++)
+        tok->special[i] = -1;
+    tok->spare = ox_calloc(1, sizeof(*tok->spare));
+    return tok->spare ? OX_OK : OX_FAIL(err, OX_NO_MEMORY, "out of memory for a tokenizer");
+}
+
+static ox_status read_all(ox_tokenizer *tok, ox_str json, ox_str config, ox_buf *rest, ox_err *err)
+{
+    OX_TRY(read_json(tok, json, rest, err));
+    OX_TRY(ox_tok_read_config(tok, config, err));
+    OX_TRY(ox_tok_finish_added(tok, err));
+    OX_TRY(index_ids(tok, err));
+    return ox_tok_build_pieces(tok, err);
+}
+
+ox_status ox_tok_open_keeping(ox_tokenizer **out, ox_str file, ox_str config, ox_buf *rest,
+                              ox_tok_parts *parts, ox_err *err)
+{
+    ox_status st = OX_OK;
+    ox_buf imported = {0}, made_config = {0};
+    ox_tokenizer *tok = NULL;
+    OX_TRY_GOTO(make(&tok, err));
+    OX_TRY_GOTO(ox_tok_import(file, config, &imported, &made_config, err));
+    if (imported.n) file = ox_buf_view(&imported);
+    if (made_config.n) config = ox_buf_view(&made_config);
+    OX_TRY_GOTO(read_all(tok, file, config, rest, err));
+    if (parts) {
+        const size_t n = rest->n;
+        ox_buf_put_str(rest, config);
+        if (rest->failed) st = OX_FAIL(err, OX_NO_MEMORY, "out of memory for a tokenizer");
+        parts->rest = (ox_str){rest->p, n};
+        parts->config = (ox_str){rest->p + n, rest->n - n};
+    }
+fail:
+    ox_buf_deinit(&imported);
+    ox_buf_deinit(&made_config);
+    if (st) ox_tokenizer_close(&tok);
+    *out = tok;
+    return st;
+}
+
 ox_status ox_tokenizer_open(ox_tokenizer **out, ox_str tokenizer_json, ox_str config_json,
                             ox_err *err)
 {
-    ox_status st = OX_OK;
-    ox_buf imported = {0}, config = {0};
-    ox_tokenizer *tok = ox_calloc(1, sizeof(*tok));
-    if (!tok) return OX_FAIL(err, OX_NO_MEMORY, "out of memory for a tokenizer");
-    tok->unk = tok->max_added = -1;
-    tok->spare = ox_calloc(1, sizeof(*tok->spare));
-    if (!tok->spare) {
-        st = OX_FAIL(err, OX_NO_MEMORY, "out of memory for a tokenizer");
-        goto fail;
+    return ox_tok_open_keeping(out, tokenizer_json, config_json, NULL, NULL, err);
+}
+
+ox_status ox_tok_open_packed(ox_tokenizer **out, ox_mapping *map, const uint64_t *key, ox_err *err)
+{
+    ox_tok_parts parts = {{NULL, 0}, {NULL, 0}};
+    ox_tokenizer *tok = NULL;
+    ox_status st = make(&tok, err);
+    if (st) {
+        ox_mapping_close(map);
+        ox_tokenizer_close(&tok);
+        return st;
     }
-    for (size_t i = 0; i < OX_SPECIAL_COUNT; i++)
-        tok->special[i] = -1;
-    OX_TRY_GOTO(ox_tok_import(tokenizer_json, config_json, &imported, &config, err));
-    if (imported.n) tokenizer_json = ox_buf_view(&imported);
-    if (config.n) config_json = ox_buf_view(&config);
-    OX_TRY_GOTO(read_json(tok, tokenizer_json, err));
-    OX_TRY_GOTO(ox_tok_read_config(tok, config_json, err));
-    OX_TRY_GOTO(ox_tok_finish_added(tok, err));
-    OX_TRY_GOTO(index_ids(tok, err));
-    OX_TRY_GOTO(ox_tok_build_pieces(tok, err));
-fail:
-    ox_buf_deinit(&imported);
-    ox_buf_deinit(&config);
+    tok->file = *map;
+    *map = (ox_mapping){0};
+    if (!ox_tok_unpack(tok, &parts, (ox_str){(const char *)tok->file.bytes, tok->file.n}, key))
+        st = OX_FAIL(err, OX_BAD_FILE, "not a packed tokenizer, or a damaged one");
+    const size_t n_vocab = tok->n_vocab;
+    if (!st) st = read_all(tok, parts.rest, parts.config, NULL, err);
+    if (!st && tok->n_vocab != n_vocab)
+        st = OX_FAIL(err, OX_BAD_FILE, "a packed tokenizer of other tokens");
     if (st) ox_tokenizer_close(&tok);
     *out = tok;
     return st;
@@ -94,6 +156,8 @@ void ox_tokenizer_close(ox_tokenizer **out)
 {
     ox_tokenizer *tok = *out;
     if (!tok) return;
+    ox_tok_let_go(tok);
+    ox_mapping_close(&tok->file);
     for (size_t i = 0; i < tok->normalizers.n; i++)
         ox_regex_close(&tok->normalizers.p[i].regex);
     for (size_t i = 0; i < tok->pretokenizers.n; i++)

@@ -70,6 +70,11 @@ static void find_way(ox_tokenizer *tok)
 
 ox_status ox_tok_build_pieces(ox_tokenizer *tok, ox_err *err)
 {
+    if (tok->borrowed) {
+        tok->strips_first_space = drops_first_space(tok);
+        find_way(tok);
+        return OX_OK;
+    }
     ox_buf a = {0}, b = {0}, all = {0};
     tok->piece_at = ox_calloc(tok->n_vocab + 1, sizeof(*tok->piece_at));
     bool ok = tok->piece_at != NULL;
@@ -87,9 +92,24 @@ ox_status ox_tok_build_pieces(ox_tokenizer *tok, ox_err *err)
     ox_buf_deinit(&a);
     ox_buf_deinit(&b);
     tok->piece_bytes = all.p; /* owned by the tokenizer from here */
+    tok->n_piece_bytes = all.n;
     tok->strips_first_space = drops_first_space(tok);
     find_way(tok);
     return ok ? OX_OK : OX_FAIL(err, OX_NO_MEMORY, "out of memory for the bytes of the tokens");
+}
+
+size_t ox_tok_piece_bytes(const ox_tokenizer *tok)
+{
+    return tok->n_piece_bytes;
+}
+
+bool ox_tok_pieces_are_sound(const ox_tokenizer *tok)
+{
+    if (tok->n_piece_bytes < PAD || tok->n_piece_bytes >= PLACE) return false;
+    for (size_t id = 0; id < tok->n_vocab; id++) {
+        if ((tok->piece_at[id] & PLACE) > (tok->piece_at[id + 1] & PLACE)) return false;
+    }
+    return (tok->piece_at[tok->n_vocab] & PLACE) <= tok->n_piece_bytes - PAD;
 }
 
 ox_str ox_tokenizer_piece(const ox_tokenizer *tok, int32_t id)

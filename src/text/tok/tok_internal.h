@@ -8,6 +8,7 @@
 #ifndef OX_TEXT_TOK_INTERNAL_H
 #define OX_TEXT_TOK_INTERNAL_H
 #include "base/arena.h"
+#include "base/fs.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/vec.h"
@@ -271,6 +272,8 @@ typedef enum ox_decode_how {
 
 struct ox_tokenizer {
     ox_arena arena;
+    ox_mapping file; /* a packed tokenizer that is borrowed from (cache.c) */
+    bool borrowed;
     ox_tok_spare *spare;
     ox_vocab vocab; /* of the model */
 
@@ -316,11 +319,19 @@ struct ox_tokenizer {
 
     size_t n_vocab;
     char *piece_bytes;
+    size_t n_piece_bytes;
     uint32_t *piece_at; /* [n_vocab + 1], with marks (pieces.c) */
     ox_decode_how decode_how;
     size_t decode_rest;
     bool strips_first_space;
 };
+
+const ox_model_kind *ox_tok_model_at(size_t number); /* NULL: there is none such */
+size_t ox_tok_model_number(const ox_model_kind *kind);
+bool ox_tok_model_needs_merges(size_t number);
+bool ox_tok_model_needs_scores(size_t number);
+size_t ox_tok_piece_bytes(const ox_tokenizer *tok);
+bool ox_tok_pieces_are_sound(const ox_tokenizer *tok);
 
 /* A copy in the tokenizer's arena. */
 ox_status ox_tok_copy(ox_tokenizer *tok, ox_str s, ox_str *out, ox_err *err);

@@ -5,11 +5,6 @@
 
 enum { MAX_NODES = 1 << 24, MAX_PROBES = 512 };
 
-typedef struct ox_trie_edge {
-    uint32_t key; /* node << 8 | byte; with child 0 = free */
-    uint32_t child;
-} ox_trie_edge;
-
 static size_t home_of(uint32_t key, size_t cap)
 {
     return (size_t)((key * 0x9e3779b97f4a7c15u) >> 32) & (cap - 1);

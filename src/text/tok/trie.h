@@ -5,8 +5,13 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+typedef struct ox_trie_edge {
+    uint32_t key; /* node << 8 | byte; with child 0 = free */
+    uint32_t child;
+} ox_trie_edge;
+
 typedef struct ox_trie {
-    struct ox_trie_edge *edges; /* [cap] */
+    ox_trie_edge *edges; /* [cap] */
     size_t n, cap;
     int32_t *values; /* by node, -1 = none; node 0 is the root */
     size_t n_nodes, nodes_cap;

@@ -5,15 +5,6 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-typedef struct ox_vocab_entry {
-    uint32_t at, n;
-    int32_t id;
-} ox_vocab_entry;
-
-typedef struct ox_vocab_slot {
-    uint32_t tag, entry; /* entry + 1, 0 = free */
-} ox_vocab_slot;
-
 ox_status ox_vocab_init(ox_vocab *v, size_t n, size_t n_bytes, ox_err *err)
 {
     *v = (ox_vocab){0};

@@ -7,11 +7,20 @@
 
 enum { OX_VOCAB_MAX_ID = (1 << 23) - 1, OX_VOCAB_MAX_PROBES = 512 };
 
+typedef struct ox_vocab_entry {
+    uint32_t at, n;
+    int32_t id;
+} ox_vocab_entry;
+
+typedef struct ox_vocab_slot {
+    uint32_t tag, entry; /* entry + 1, 0 = free */
+} ox_vocab_slot;
+
 typedef struct ox_vocab {
     ox_buf bytes; /* all strings one after the other */
-    struct ox_vocab_entry *entries;
+    ox_vocab_entry *entries;
     size_t n, cap;
-    struct ox_vocab_slot *slots; /* [mask + 1] */
+    ox_vocab_slot *slots; /* [mask + 1] */
     size_t mask;
     uint32_t *entry_of_id; /* [ids_cap] entry + 1, 0 = hole */
     size_t n_ids, ids_cap; /* n_ids: highest id + 1 */
