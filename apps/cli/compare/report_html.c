@@ -106,8 +106,14 @@ static void put_plots(const comparison *c, ox_buf *out)
              "line: quartiles.</p>\n");
 }
 
-static void put_failed(const comparison *c, ox_buf *out)
+/* What a reader must see before any number. */
+static void put_warnings(const comparison *c, ox_buf *out)
 {
+    for (size_t i = 0; i < c->machine.n_warnings; i++) {
+        ox_buf_put_z(out, "<p class=\"bad\">");
+        html_text(out, c->machine.warnings[i]);
+        ox_buf_put_z(out, "</p>\n");
+    }
     for (size_t i = 0; i < c->n_arms; i++) {
         const arm *a = &c->arms[i];
         if (!a->reason[0]) continue;
@@ -194,11 +200,6 @@ static void put_arms(const comparison *c, ox_buf *out)
 static void put_cards(const comparison *c, ox_buf *out)
 {
     ox_buf_put_z(out, "<h2>Machine and model</h2>\n");
-    for (size_t i = 0; i < c->machine.n_warnings; i++) {
-        ox_buf_put_z(out, "<p class=\"bad\">");
-        html_text(out, c->machine.warnings[i]);
-        ox_buf_put_z(out, "</p>\n");
-    }
     ox_buf_put_z(out, "<p>");
     html_text(out, ox_machine_cpu());
     ox_buf_printf(
@@ -212,7 +213,7 @@ static void put_cards(const comparison *c, ox_buf *out)
 void report_html(const comparison *c, ox_buf *out)
 {
     put_head(c, out);
-    put_failed(c, out);
+    put_warnings(c, out);
     put_plots(c, out);
     put_ratios(c, out);
     put_tokens(c, out);
