@@ -51,6 +51,7 @@ typedef struct linear_plan {
 enum { MAX_GRAPHS = 64 };
 typedef struct chain_graph {
     int tokens, splits, loops;
+    const attend_row *attend;
     cudaGraphExec_t exec;
 } chain_graph;
 
@@ -68,7 +69,8 @@ struct ox_chain {
     volatile u64 *ring; /* pinned, [RING]: position + 1 << 32 | token */
     u64 *ring_device;
     linear_plan linear[LINEAR_KINDS];
-    const attend_row *attend;
+    const attend_row *attend_first, *attend_long; /* the latter for longer contexts, or NULL */
+    const attend_row *attend;                     /* of the graph being captured or launched */
     const head_row *head;
     int attend_subs, attend_shared, head_shared, head_format;
     chain_graph graphs[MAX_GRAPHS];
@@ -198,12 +200,20 @@ static int choose_rows(ox_chain *c, char *why, size_t n)
             return fail(why, n, "layers differ in shape or format");
     }
     const int group = m->n_heads / m->n_kv_heads;
-    for (const attend_row *r = ox_chain_attend_rows; r < ox_chain_attend_rows + N_ATTEND_ROWS; r++)
-        if ((m->force_attend < 0 || r == ox_chain_attend_rows + m->force_attend) && !c->attend &&
-            r->head_size == m->head_size && r->normed == (c->layers[0].q_norm != 0) &&
+    const attend_row *const end = ox_chain_attend_rows + N_ATTEND_ROWS;
+    for (const attend_row *r = ox_chain_attend_rows; r < end; r++) {
+        const attend_row **to = r->from ? &c->attend_long : &c->attend_first;
+        if (m->force_attend >= 0 && r != ox_chain_attend_rows + m->force_attend) continue;
+        if (!*to && r->head_size == m->head_size && r->normed == (c->layers[0].q_norm != 0) &&
             (group <= 8 * r->halves || r->halves == 2))
-            c->attend = r;
-    if (!c->attend) return fail(why, n, "no attention row for this head size and group");
+            *to = r;
+    }
+    if (!c->attend_first) c->attend_first = c->attend_long;
+    if (!c->attend_first) return fail(why, n, "no attention row for this head size and group");
+    c->attend = c->attend_first;
+    if (c->attend_long &&
+        (c->attend_long->halves != c->attend->halves || c->attend_long->warps != c->attend->warps))
+        c->attend_long = 0;
     const int wide = 8 * c->attend->halves;
     c->attend_subs = (group + wide - 1) / wide;
     c->attend_shared = c->attend->warps * (group < wide ? group : wide) * (m->head_size + 4) * 4;
@@ -338,6 +348,8 @@ int ox_chain_open(ox_chain **out, void *memory, const ox_chain_model *m, void *s
     }
     bool bad = allow_shared(m, c->attend->fn[0], c->attend_shared) ||
                allow_shared(m, c->attend->fn[1], c->attend_shared) ||
+               allow_shared(m, c->attend_long ? c->attend_long->fn[0] : 0, c->attend_shared) ||
+               allow_shared(m, c->attend_long ? c->attend_long->fn[1] : 0, c->attend_shared) ||
                allow_shared(m, c->head->fn[c->head_format], c->head_shared);
     bad = bad || allow_shared(m, (const void *)advance, 0) || allow_shared(m, ox_chain_merge, 0);
     for (int k = 0; k < LINEAR_KINDS; k++)
@@ -487,6 +499,7 @@ static chain_graph *capture(ox_chain *c, int tokens, int splits, int loops)
     g->tokens = tokens;
     g->splits = splits;
     g->loops = loops;
+    g->attend = c->attend;
     const cudaError_t e = cudaGraphInstantiate(&g->exec, graph, 0);
     cudaGraphDestroy(graph);
     if (e) return 0;
@@ -512,6 +525,11 @@ int ox_chain_start(ox_chain *c, int32_t pos, int32_t token, char *const *table, 
 int ox_chain_enqueue(ox_chain *c, int32_t tokens, int32_t capacity)
 {
     static const int steps[] = {1, 2, 3, 4, 6, 8, 12, 17, 24, 34, 48, 64};
+    enum { FEW_SPLITS = 24 };
+    const attend_row *l = c->attend_long;
+    c->attend = l && capacity >= l->from && capacity <= FEW_SPLITS * l->warps * 16 * l->groups
+                    ? l
+                    : c->attend_first;
     const int positions = c->attend->warps * 16 * c->attend->groups;
     int splits = 0, loops = 1;
     while (!splits) {
@@ -522,7 +540,7 @@ int ox_chain_enqueue(ox_chain *c, int32_t tokens, int32_t capacity)
     }
     for (int i = 0; i < c->n_graphs; i++)
         if (c->graphs[i].tokens == tokens && c->graphs[i].splits == splits &&
-            c->graphs[i].loops == loops)
+            c->graphs[i].loops == loops && c->graphs[i].attend == c->attend)
             return cudaGraphLaunch(c->graphs[i].exec, c->stream) != cudaSuccess ? -1 : 0;
     chain_graph *g = capture(c, tokens, splits, loops);
     return !g || cudaGraphLaunch(g->exec, c->stream) != cudaSuccess ? -1 : 0;

@@ -35,7 +35,7 @@ extern const linear_fns ox_chain_qkv_rows[N_LINEAR_ROWS], ox_chain_o_rows[N_LINE
     ox_chain_gate_rows[N_LINEAR_ROWS], ox_chain_down_rows[N_LINEAR_ROWS];
 
 typedef struct attend_row {
-    int head_size, warps, groups, halves, normed;
+    int head_size, warps, groups, halves, normed, from;
     const void *fn[2]; /* the plain form; any (GENERAL) */
 } attend_row;
 typedef struct head_row {
