@@ -22,7 +22,7 @@ def ints(name, *values):
 
 def save(folder, nodes, inputs, outputs, constants, opset=17):
     g = h.make_graph(nodes, 'g', inputs, outputs, constants)
-    m = h.make_model(g, opset_imports=[h.make_opsetid('', opset)], ir_version=8)
+    m = h.make_model(g, opset_imports=[h.make_opsetid('', opset), h.make_opsetid('com.microsoft', 1)], ir_version=8)
     os.makedirs(folder, exist_ok=True)
     onnx.save(m, os.path.join(folder, 'model.onnx'))
     return folder
@@ -32,8 +32,9 @@ def value(name, dtype, *dims):
     return h.make_tensor_value_info(name, dtype, dims)
 
 
-def concat_decoder(folder, half=False, last_only=False, positions='position_ids', extra=()):
-    """One attention layer over past + Concat; the mask comes from attention_mask and the rows' number."""
+def concat_decoder(folder, half=False, last_only=False, positions='position_ids', extra=(), strange=False):
+    """One attention layer over past + Concat; the mask comes from attention_mask and the rows' number. strange: with an
+    operator that oxgen's interpreter does not have."""
     dtype = T.FLOAT16 if half else T.FLOAT
     cast = lambda a: a.astype(np.float16) if half else a
     w = [nh.from_array(cast(a), n) for n, a in weights().items()]
@@ -64,6 +65,9 @@ def concat_decoder(folder, half=False, last_only=False, positions='position_ids'
               n('Reshape', ['a1', 'join'], ['a2']), n('MatMul', ['a2', 'wo'], ['a3']), n('Add', ['a3', 'e'], ['x'])]
     if last_only:
         nodes += [n('Gather', ['x', 'minus'], ['xl'], axis=1), n('MatMul', ['xl', 'head'], ['logits'])]
+    elif strange:
+        consts += [nh.from_array(np.ones((1, 1), np.float32), 'unit')]
+        nodes += [n('Inverse', ['unit'], ['inverse'], domain='com.microsoft'), n('MatMul', ['x', 'head'], ['y']), n('Mul', ['y', 'inverse'], ['logits'])]
     else:
         nodes += [n('MatMul', ['x', 'head'], ['logits'])]
     for name, _ in extra:

@@ -140,6 +140,9 @@ def odd_decoders(d):
     other = ort_graphs.concat_decoder(d + '/other', positions='cache_position', extra=[('past_sequence_length', 6), ('num_logits_to_keep', 7)])
     r = oxgen('logits', other, '--ids', '1,2,3', '--backend', 'ort')
     check('inputs of other exporters are fed', r.returncode == 0, r.stderr)
+    strange = ort_graphs.concat_decoder(d + '/strange', strange=True)
+    refused("an operator that oxgen does not have, on oxgen's own", oxgen('logits', strange, '--ids', '1,2', '--backend', 'native'), 3, 'Inverse')
+    check('the same on ONNX Runtime', onnx_decoder.difference(logits(strange, IDS, '--backend', 'ort'), full) < 1e-5)
     unknown = ort_graphs.concat_decoder(d + '/unknown', extra=[('temperature_of_the_sea', 1)])
     refused('an input without a role', oxgen('logits', unknown, '--ids', '1,2', '--backend', 'ort'), 3, 'temperature_of_the_sea')
     return made

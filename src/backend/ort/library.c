@@ -185,13 +185,26 @@ static ox_status status_of(int code)
     }
 }
 
+/* The first line without the place in the library's sources, "/onnxruntime_src/x.cc:7 f(int) ". */
+static void put_words(ox_buf *out, const char *said)
+{
+    const ox_str line = {said, strcspn(said, "\n")};
+    const size_t at = ox_str_find(line, OX_STR("/onnxruntime_src/"), 0);
+    const size_t end = at == SIZE_MAX ? SIZE_MAX : ox_str_find(line, OX_STR(") "), at);
+    ox_buf_put(out, line.p, end == SIZE_MAX ? line.n : at);
+    if (end != SIZE_MAX) ox_buf_put(out, line.p + end + 2, line.n - end - 2);
+    ox_buf_put_c(out, 0);
+}
+
 ox_status ox_ort_check(const ox_ort *o, ox_ort_status *status, const char *phrase, ox_err *err)
 {
     if (!status) return OX_OK;
     const char *said = o->api.GetErrorMessage(status);
     const ox_status st = status_of(o->api.GetErrorCode(status));
-    const size_t n = said ? strcspn(said, "\n") : 0;
-    OX_FAIL(err, st, "%s: %.*s", phrase, (int)(n < 700 ? n : 700), said ? said : "");
+    ox_buf words = {0};
+    put_words(&words, said ? said : "");
+    OX_FAIL(err, st, "%s: %.700s", phrase, words.failed ? "" : words.p);
+    ox_buf_deinit(&words);
     o->api.ReleaseStatus(status);
     return st;
 }
