@@ -332,10 +332,10 @@ ox_status ox_logprobs(const float *logits, size_t n, int32_t chosen, size_t k, f
     }
     const ox_select_args a = {
         .x = logits, .ids = best, .values = v, .rows = 1, .dim = n, .k = have, .ldx = n};
-    p.k.select(&a, 0, 1);
+    p.k.select(&a, 0, 1); /* NaN comes last, so it is seen in the sum only */
     double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += exp((double)logits[i] - (double)v[0]);
+    const ox_mass_args mass = {logits, v[0], 1.0f, &sum, n};
+    p.k.mass(&mass);
     const double norm = (double)v[0] + log(sum);
     if (chosen_lp) *chosen_lp = (float)((double)logits[chosen] - norm);
     for (size_t i = 0; i < k; i++) {

@@ -1,5 +1,6 @@
 /* Samplers: Philox against its published vectors, truncation rules at their edges, penalties, draws
  * that depend on nothing but seed, position and id. */
+#include "base/mem.h"
 #include "kernel/draw/philox.h"
 #include "oxgen/sampler.h"
 
@@ -202,6 +203,108 @@ static void bad_options_are_refused(void **state)
     assert_non_null(strstr(err.msg, "nonsense"));
 }
 
+static void options_are_set_by_name_within_their_range(void **state)
+{
+    (void)state;
+    ox_sampler_options o;
+    ox_err err = OX_ERR_INIT;
+    ox_sampler_options_init(&o);
+    assert_int_equal(ox_sampler_options_set(&o, "typical-p", 0.5, NULL), OX_OK);
+    assert_true(o.typical_p == 0.5f);
+    assert_int_equal(ox_sampler_options_set(&o, "top_k", 7, NULL), OX_OK);
+    assert_int_equal(o.top_k, 7);
+    assert_int_equal(ox_sampler_options_set(&o, "top_k", 1.5, NULL), OX_BAD_ARGUMENT);
+    assert_int_equal(ox_sampler_options_set(&o, "no_such", 1, NULL), OX_BAD_ARGUMENT);
+    assert_int_equal(ox_sampler_options_set(&o, "min_p", 2, &err), OX_BAD_ARGUMENT);
+    assert_string_equal(err.msg, "min-p must be 0 to 1, found 2");
+}
+
+static void a_fork_goes_on_like_its_origin(void **state)
+{
+    (void)state;
+    ox_sampler *a, *b;
+    float logits[200];
+    ox_sampler_options o;
+    ox_sampler_options_init(&o);
+    o.temperature = 1;
+    o.repetition_penalty = 1.3f;
+    o.penalty_last_n = 8;
+    o.mirostat = 2;
+    o.dry_multiplier = 1;
+    for (int i = 0; i < 200; i++)
+        logits[i] = (float)((i * 37) % 23) * 0.3f;
+    assert_int_equal(ox_sampler_open(&a, &o, NULL), OX_OK);
+    for (uint64_t p = 0; p < 40; p++) {
+        int32_t x, y;
+        assert_int_equal(ox_sampler_fork(&b, a, NULL), OX_OK);
+        assert_int_equal(ox_sampler_pick(a, logits, 200, p, &x, NULL), OX_OK);
+        assert_int_equal(ox_sampler_pick(b, logits, 200, p, &y, NULL), OX_OK);
+        assert_int_equal(x, y);
+        assert_int_equal(ox_sampler_accept(a, x, 1, NULL), OX_OK);
+        ox_sampler_close(&b);
+    }
+    ox_sampler_close(&a);
+}
+
+/* What was taken back was never there: window counts and mirostat's value. */
+static void a_rewind_forgets_everything(void **state)
+{
+    (void)state;
+    ox_sampler *a, *b;
+    float logits[100];
+    int32_t x, y;
+    ox_sampler_options o;
+    ox_sampler_options_init(&o);
+    o.temperature = 1;
+    o.frequency_penalty = 0.5f;
+    o.penalty_last_n = 5;
+    o.mirostat = 2;
+    for (int i = 0; i < 100; i++)
+        logits[i] = (float)((i * 31) % 17) * 0.3f;
+    assert_int_equal(ox_sampler_open(&a, &o, NULL), OX_OK);
+    assert_int_equal(ox_sampler_open(&b, &o, NULL), OX_OK);
+    for (uint64_t p = 0; p < 30; p++) {
+        for (int extra = 0; extra < 9; extra++) {
+            assert_int_equal(ox_sampler_pick(a, logits, 100, p + 1000, &x, NULL), OX_OK);
+            ox_sampler_accept(a, x, 1, NULL);
+        }
+        ox_sampler_rewind(a, p);
+        assert_int_equal(ox_sampler_pick(a, logits, 100, p, &x, NULL), OX_OK);
+        assert_int_equal(ox_sampler_pick(b, logits, 100, p, &y, NULL), OX_OK);
+        assert_int_equal(x, y);
+        ox_sampler_accept(a, x, 1, NULL);
+        ox_sampler_accept(b, y, 1, NULL);
+    }
+    ox_sampler_close(&a);
+    ox_sampler_close(&b);
+}
+
+static void memory_that_ends_is_an_error(void **state)
+{
+    (void)state;
+    ox_sampler_options o;
+    float logits[500];
+    ox_sampler_options_init(&o);
+    o.temperature = 1;
+    o.repetition_penalty = 1.1f;
+    o.typical_p = 0.9f;
+    o.top_p = 0.9f;
+    o.tail_free = 0.9f;
+    for (int i = 0; i < 500; i++)
+        logits[i] = (float)((i * 31) % 97) * 0.1f;
+    for (long n = 1; n < 60; n++) {
+        ox_sampler *s = NULL;
+        int32_t id;
+        ox_mem_fail_after(n);
+        ox_status st = ox_sampler_open(&s, &o, NULL);
+        if (!st) st = ox_sampler_accept(s, 3, 1, NULL);
+        if (!st) st = ox_sampler_pick(s, logits, 500, 1, &id, NULL);
+        ox_mem_fail_after(0);
+        assert_true(st == OX_OK || st == OX_NO_MEMORY);
+        ox_sampler_close(&s);
+    }
+}
+
 static void logprobs_are_a_log_softmax(void **state)
 {
     (void)state;
@@ -229,6 +332,10 @@ int main(void)
         cmocka_unit_test(penalties_count_as_documented),
         cmocka_unit_test(bias_and_suppression),
         cmocka_unit_test(bad_options_are_refused),
+        cmocka_unit_test(options_are_set_by_name_within_their_range),
+        cmocka_unit_test(a_fork_goes_on_like_its_origin),
+        cmocka_unit_test(a_rewind_forgets_everything),
+        cmocka_unit_test(memory_that_ends_is_an_error),
         cmocka_unit_test(logprobs_are_a_log_softmax),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
