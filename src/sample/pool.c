@@ -385,8 +385,7 @@ static bool find_border(ox_pool *p, float top, double goal, border *b)
 {
     enum { FEW = 48 };
     float *spare;
-    int32_t *ignored = other_list(p, &spare);
-    if (!ignored || !ox_vec_reserve(&p->keys, 2 * (p->n + OX_CUT_ROOM))) return false;
+    if (!other_list(p, &spare) || !ox_vec_reserve(&p->keys, 2 * (p->n + OX_CUT_ROOM))) return false;
     float *halves[2] = {p->keys.p, p->keys.p + p->n + OX_CUT_ROOM};
     const float *set = p->x;
     size_t n = p->n;
@@ -396,7 +395,7 @@ static bool find_border(ox_pool *p, float top, double goal, border *b)
         size_t n_upper, n_lower;
         const size_t r = n * 0x9E3779B9u; /* no order of the values makes all pivots bad */
         float pivot = median3(set[r % n], set[(r >> 7) % n], set[(r >> 14) % n]);
-        ox_cut_args a = {set, NULL, pivot, NAN, upper, ignored, &n_upper, n};
+        ox_cut_args a = {set, NULL, pivot, NAN, upper, NULL, &n_upper, n};
         p->k.cut(&a);
         if (n_upper == n) { /* the pivot is the least: take what lies above it */
             a.floor = nextafterf(pivot, INFINITY);
@@ -409,7 +408,7 @@ static bool find_border(ox_pool *p, float top, double goal, border *b)
             n = n_upper;
             continue;
         }
-        const ox_cut_args lower = {set, NULL, -INFINITY, pivot, upper, ignored, &n_lower, n};
+        const ox_cut_args lower = {set, NULL, -INFINITY, pivot, upper, NULL, &n_lower, n};
         p->k.cut(&lower);
         above += mass;
         set = upper;
@@ -451,6 +450,26 @@ static void drop_ties(ox_pool *p, float value, size_t n_ties)
     forget(p);
 }
 
+/* A depth below the best that every 64th or so candidate says is enough for the goal; deep when
+ * they say nothing. */
+static double likely_depth(const ox_pool *p, float top, double goal, double most)
+{
+    enum { SAMPLES = 512, BINS = 64 };
+    uint32_t count[BINS] = {0};
+    const size_t step = p->n / SAMPLES | 1;
+    const double width = most / BINS, scale = 1 / (p->temperature * width);
+    double sum = 0, n = 0;
+    for (size_t i = step / 2; i < p->n; i += step, n++) {
+        const double at = ((double)top - (double)p->x[i]) * scale;
+        if (at < BINS) count[(size_t)at]++;
+    }
+    for (size_t b = 0; b < BINS; b++) {
+        sum += count[b] * exp(-width * ((double)b + 0.5)) * (double)p->n / n;
+        if (sum > 1.02 * goal) return width * (double)(b + 1);
+    }
+    return most;
+}
+
 bool ox_pool_share(ox_pool *p, double share, size_t min_keep)
 {
     const float top = ox_pool_top(p);
@@ -460,10 +479,24 @@ bool ox_pool_share(ox_pool *p, double share, size_t min_keep)
     const double mass = ox_pool_mass(p), goal = share * mass;
     /* what lies deeper has, all together, less than the mass that may be missing */
     const double depth = log((double)p->n / ((1 - share) * mass)) + 1e-3;
+    const double most = depth > 0 ? depth : 0, t = p->temperature;
     border b;
-    if (!ox_pool_floor(p, (double)top - p->temperature * (depth > 0 ? depth : 0), 1) ||
-        !find_border(p, top, goal, &b) || !ox_pool_floor(p, (double)b.value, 1))
-        return false;
+    const double guess = p->n > 4096 && most > 0 ? likely_depth(p, top, goal, most) : most;
+    bool enough = guess >= most;
+    for (int attempt = 0; attempt < 2; attempt++) { /* the guess must hold what it promised */
+        float *values;
+        int32_t *ids = other_list(p, &values);
+        size_t n;
+        if (!ids) return false;
+        const double floor = (double)top - t * (attempt ? most : guess);
+        const ox_cut_args a = {p->x, p->ids, at_least(floor), NAN, values, ids, &n, p->n};
+        p->k.cut(&a);
+        enough = enough || attempt || mass_of(p, values, n, top) >= goal;
+        if (!enough) continue;
+        take_list(p, n, false);
+        break;
+    }
+    if (!find_border(p, top, goal, &b) || !ox_pool_floor(p, (double)b.value, 1)) return false;
     drop_ties(p, b.value, b.n_ties);
     return true;
 }

@@ -16,7 +16,7 @@ typedef struct ox_cut_args {
     const int32_t *ids; /* [n]; NULL: 0, 1, 2 … */
     float floor, ceiling;
     float *values;     /* [n + OX_CUT_ROOM]; may be x itself */
-    int32_t *kept_ids; /* [n + OX_CUT_ROOM]; may be ids itself */
+    int32_t *kept_ids; /* [n + OX_CUT_ROOM]; may be ids itself; NULL: not wanted */
     size_t *n_kept;
     size_t n;
 } ox_cut_args;

@@ -8,7 +8,8 @@ void ox_cut_ref(const ox_cut_args *a)
         if (!(a->x[i] >= a->floor) || a->x[i] >= a->ceiling) continue;
         const int32_t id = a->ids ? a->ids[i] : (int32_t)i;
         a->values[n] = a->x[i];
-        a->kept_ids[n++] = id;
+        if (a->kept_ids) a->kept_ids[n] = id;
+        n++;
     }
     *a->n_kept = n;
 }

@@ -30,6 +30,14 @@ static void check(const ox_kernel_row *row, size_t n, int kind, float floor, flo
     a.kept_ids = in_place && with_ids ? id.p : out.p;
     a.n_kept = &got_n;
     ((ox_cut_fn *)row->fn)(&a);
+    size_t values_n = 0;
+    ox_cut_args only = a;
+    only.kept_ids = NULL;
+    only.n_kept = &values_n;
+    only.values = v.p;
+    if (!in_place) ((ox_cut_fn *)row->fn)(&only);
+    if (!in_place && (values_n != want_n || memcmp(v.p, want.p, want_n * 4)))
+        ktest_fail("n=%zu kind=%d without ids: %zu kept, expected %zu", n, kind, values_n, want_n);
     if (got_n != want_n || memcmp(a.values, want.p, want_n * 4) ||
         memcmp(a.kept_ids, want_ids.p, want_n * 4))
         ktest_fail("n=%zu kind=%d floor=%g ids=%d in_place=%d: %zu kept, expected %zu", n, kind,

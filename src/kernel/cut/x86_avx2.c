@@ -14,12 +14,14 @@ static inline __m256i order_of(unsigned m)
 
 static inline size_t put(const ox_cut_args *a, size_t i, unsigned m, __m256 x, size_t n)
 {
-    const __m256i iota = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
-    const __m256i id = a->ids ? _mm256_loadu_si256((const void *)(a->ids + i))
-                              : _mm256_add_epi32(iota, _mm256_set1_epi32((int)i));
     const __m256i to = order_of(m);
     _mm256_storeu_ps(a->values + n, _mm256_permutevar8x32_ps(x, to));
-    _mm256_storeu_si256((void *)(a->kept_ids + n), _mm256_permutevar8x32_epi32(id, to));
+    if (a->kept_ids) {
+        const __m256i iota = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+        const __m256i id = a->ids ? _mm256_loadu_si256((const void *)(a->ids + i))
+                                  : _mm256_add_epi32(iota, _mm256_set1_epi32((int)i));
+        _mm256_storeu_si256((void *)(a->kept_ids + n), _mm256_permutevar8x32_epi32(id, to));
+    }
     return n + (size_t)__builtin_popcount(m);
 }
 
@@ -43,7 +45,8 @@ void ox_cut_avx2(const ox_cut_args *a)
         if (!(a->x[i] >= a->floor) || a->x[i] >= a->ceiling) continue;
         const int32_t id = a->ids ? a->ids[i] : (int32_t)i;
         a->values[n] = a->x[i];
-        a->kept_ids[n++] = id;
+        if (a->kept_ids) a->kept_ids[n] = id;
+        n++;
     }
     *a->n_kept = n;
 }

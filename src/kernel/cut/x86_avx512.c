@@ -6,11 +6,13 @@
 
 static inline size_t put(const ox_cut_args *a, size_t i, __mmask16 m, __m512 x, size_t n)
 {
-    const __m512i iota = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    const __m512i id =
-        a->ids ? _mm512_loadu_si512(a->ids + i) : _mm512_add_epi32(iota, _mm512_set1_epi32((int)i));
     _mm512_storeu_ps(a->values + n, _mm512_maskz_compress_ps(m, x));
-    _mm512_storeu_si512(a->kept_ids + n, _mm512_maskz_compress_epi32(m, id));
+    if (a->kept_ids) {
+        const __m512i iota = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+        const __m512i id = a->ids ? _mm512_loadu_si512(a->ids + i)
+                                  : _mm512_add_epi32(iota, _mm512_set1_epi32((int)i));
+        _mm512_storeu_si512(a->kept_ids + n, _mm512_maskz_compress_epi32(m, id));
+    }
     return n + (size_t)__builtin_popcount(m);
 }
 
@@ -34,7 +36,8 @@ void ox_cut_avx512(const ox_cut_args *a)
         if (!(a->x[i] >= a->floor) || a->x[i] >= a->ceiling) continue;
         const int32_t id = a->ids ? a->ids[i] : (int32_t)i;
         a->values[n] = a->x[i];
-        a->kept_ids[n++] = id;
+        if (a->kept_ids) a->kept_ids[n] = id;
+        n++;
     }
     *a->n_kept = n;
 }
