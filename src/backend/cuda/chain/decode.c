@@ -254,7 +254,6 @@ static ox_status run(ox_cuda_backend *b, decoder *d, const ox_decode_request *q,
 {
     static const int32_t sizes[] = {8, 4, 2, 1};
     const ox_chain_sampling how = {q->sampler->temperature, q->sampler->seed};
-    const int32_t capacity = q->position + (int32_t)q->n_tokens;
     int64_t queued = 0;
     bool more = true;
     if (ox_chain_start(d->chain, q->position, q->last, (char *const *)q->table, (int32_t)q->n_pages,
@@ -262,10 +261,13 @@ static ox_status run(ox_cuda_backend *b, decoder *d, const ox_decode_request *q,
         return ox_cuda_check(b, cudaGetLastError(), "starting the chain(", err);
     while (more && *n_done < q->n_tokens) {
         while (queued < q->n_tokens && queued - *n_done < AHEAD) {
+            /* Graphs begin at multiples of their size, and which phases they have depends on where
+             * they end: so a position's bits do not depend on where requests begin and end. */
+            const int32_t at = q->position + (int32_t)queued;
             int i = 0;
-            while (sizes[i] > q->n_tokens - queued)
+            while (sizes[i] > q->n_tokens - queued || at % sizes[i])
                 i++;
-            if (ox_chain_enqueue(d->chain, sizes[i], capacity))
+            if (ox_chain_enqueue(d->chain, sizes[i], at + sizes[i]))
                 return ox_cuda_check(b, cudaGetLastError(), "capturing the chain(", err);
             queued += sizes[i];
         }
