@@ -51,7 +51,7 @@ static int32_t made_up_id(const ox_model *m, int64_t i)
     return (int32_t)((i * 7919 + 13) % (ox_model_vocab(m) > 20100 ? 20000 : ox_model_vocab(m)));
 }
 
-enum { FILL = 1024 }; /* the largest chunk of any device */
+enum { FILL = 2048 }; /* the largest chunk of any device */
 
 static ox_status fill(ox_session *s, const ox_model *m, int64_t n, ox_err *err)
 {
