@@ -5,6 +5,7 @@
  *   O tokenizer.json, tokenizer_config.json      opens (and closes the one before)
  *   C the same                                   opens by way of the cache folder
  *   E flags (32 bits), text                      encodes
+ *   R flags (32 bits), text                      encodes: ids and ranges
  *   M flags (32 bits), texts as one text field   encodes many
  *   D skip_special (32 bits), ids (as bytes)     decodes
  *   B flags (32 bits), text                      encodes and decodes five times
@@ -85,6 +86,27 @@ static bool encode_one(const ox_tokenizer *tok)
     }
     ox_buf_deinit(&text);
     ox_vec_deinit(&ids);
+    return ok;
+}
+
+static bool encode_ranges(const ox_tokenizer *tok)
+{
+    ox_buf text = {0};
+    ox_ids ids = {0};
+    ox_ranges ranges = {0};
+    ox_err err = OX_ERR_INIT;
+    uint32_t flags = 0;
+    const bool ok = fread(&flags, 4, 1, stdin) == 1 && read_text(&text) && tok;
+    if (ok) {
+        const ox_status st =
+            ox_tokenizer_encode_ranges(tok, ox_buf_view(&text), flags, &ids, &ranges, &err);
+        write_status(st, &err);
+        if (!st) write_text(ids.p, ids.n * sizeof(*ids.p));
+        if (!st) write_text(ranges.p, ranges.n * sizeof(*ranges.p));
+    }
+    ox_buf_deinit(&text);
+    ox_vec_deinit(&ids);
+    ox_vec_deinit(&ranges);
     return ok;
 }
 
@@ -206,6 +228,7 @@ int main(void)
         ok = c == 'O'   ? open_one(&tok, false)
              : c == 'C' ? open_one(&tok, true)
              : c == 'E' ? encode_one(tok)
+             : c == 'R' ? encode_ranges(tok)
              : c == 'M' ? encode_batch(tok)
              : c == 'D' ? decode_one(tok)
              : c == 'B' ? bench_one(tok)

@@ -19,6 +19,18 @@ enum {
 /* UTF-8 text [n] to ids. Invalid UTF-8 is OX_BAD_ARGUMENT with the byte offset. */
 OX_API ox_status ox_model_encode(const ox_model *m, const char *text, size_t n, uint32_t flags,
                                  int32_t **ids, size_t *n_ids, ox_err *err);
+/* Bytes [begin, end) of a text. */
+typedef struct ox_text_range {
+    size_t begin, end;
+} ox_text_range;
+
+/* The same, and for each id the bytes of text that it stands for. A token that holds a part of a
+ * character, or characters that were composed into one, has the range of them all; one that was
+ * added around the text has an empty range. White space at the ends of a token counts unless the
+ * tokenizer's file trims it. ids and ranges are freed with ox_release. Slower than without. */
+OX_API ox_status ox_model_encode_ranges(const ox_model *m, const char *text, size_t n,
+                                        uint32_t flags, int32_t **ids, ox_text_range **ranges,
+                                        size_t *n_ids, ox_err *err);
 /* ids to UTF-8 text, NUL-terminated. Ids outside the vocabulary are OX_BAD_ARGUMENT. */
 OX_API ox_status ox_model_decode(const ox_model *m, const int32_t *ids, size_t n_ids,
                                  uint32_t flags, char **text, size_t *n, ox_err *err);

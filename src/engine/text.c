@@ -77,6 +77,33 @@ ox_status ox_model_encode(const ox_model *m, const char *text, size_t n, uint32_
     return st;
 }
 
+static ox_status hand_over_ranges(const ox_ranges *r, ox_text_range **ranges, ox_err *err)
+{
+    ox_text_range *out = ox_calloc(r->n + 1, sizeof(*out));
+    if (!out) return OX_FAIL(err, OX_NO_MEMORY, "no memory for the ranges of tokens");
+    for (size_t i = 0; i < r->n; i++)
+        out[i] = (ox_text_range){r->p[i].begin, r->p[i].end};
+    *ranges = out;
+    return OX_OK;
+}
+
+ox_status ox_model_encode_ranges(const ox_model *m, const char *text, size_t n, uint32_t flags,
+                                 int32_t **ids, ox_text_range **ranges, size_t *n_ids, ox_err *err)
+{
+    ox_ids v = {0};
+    ox_ranges r = {0};
+    OX_TRY(ox_model_need_tokenizer(m, err));
+    const unsigned f = (flags & OX_TEXT_ADD_SPECIAL ? OX_ENCODE_ADD_SPECIAL : 0u) |
+                       (flags & OX_TEXT_PLAIN_SPECIAL ? 0u : OX_ENCODE_PARSE_SPECIAL);
+    ox_status st = ox_tokenizer_encode_ranges(m->tokenizer, (ox_str){text, n}, f, &v, &r, err);
+    if (!st) st = check_ids(m, &v, err);
+    if (!st) st = hand_over_ranges(&r, ranges, err);
+    if (!st) st = hand_over_ids(&v, ids, n_ids, err);
+    if (st) ox_vec_deinit(&v);
+    ox_vec_deinit(&r);
+    return st;
+}
+
 ox_status ox_model_decode(const ox_model *m, const int32_t *ids, size_t n_ids, uint32_t flags,
                           char **text, size_t *n, ox_err *err)
 {

@@ -16,6 +16,16 @@ typedef struct ox_ids {
     size_t n, cap;
 } ox_ids;
 
+/* Bytes [begin, end) of a text. */
+typedef struct ox_range {
+    uint32_t begin, end;
+} ox_range;
+
+typedef struct ox_ranges {
+    ox_range *p;
+    size_t n, cap;
+} ox_ranges;
+
 enum { OX_TOKENIZER_MAX_TEXT = 256 << 20 }; /* bytes of one text */
 
 /* Reads tokenizer.json (or a SentencePiece model or tiktoken file, known by its bytes) and, unless
@@ -39,6 +49,13 @@ enum {
  * patterns that take too long end in OX_LIMIT. On failure *ids has its old length. */
 ox_status ox_tokenizer_encode(const ox_tokenizer *tok, ox_str text, unsigned flags, ox_ids *ids,
                               ox_err *err);
+
+/* The same, and which bytes of text each new id stands for, appended to *ranges. A token that holds
+ * a part of a character has the whole character's range, one that was added around the text an
+ * empty one. White space at the ends counts unless the file says otherwise (trim_offsets). Slower
+ * than without. */
+ox_status ox_tokenizer_encode_ranges(const ox_tokenizer *tok, ox_str text, unsigned flags,
+                                     ox_ids *ids, ox_ranges *ranges, ox_err *err);
 
 /* Appends the text of n ids to *out: always UTF-8, ill-formed bytes become U+FFFD. Ids that name
  * no token are skipped. */

@@ -43,6 +43,13 @@ class Bridge:
         ids = self._answer(True)
         return list(struct.unpack(f"<{len(ids) // 4}i", ids))
 
+    def encode_ranges(self, text, special=False, parse=True):
+        self._send(b"R" + struct.pack("<I", special * 1 + parse * 2) + self._text(text))
+        ids = self._answer(True)
+        ranges = self._read(struct.unpack("<I", self._read(4))[0])
+        flat = struct.unpack(f"<{len(ranges) // 4}I", ranges)
+        return list(struct.unpack(f"<{len(ids) // 4}i", ids)), list(zip(flat[::2], flat[1::2]))
+
     def encode_many(self, texts, special=False, parse=True):
         """Ids of each text, as bytes."""
         self._send(b"M" + struct.pack("<I", special * 1 + parse * 2) + self._text(b"".join(map(self._text, texts))))

@@ -80,6 +80,11 @@ ox_status ox_tok_finish_added(ox_tokenizer *tok, ox_err *err)
             goto fail;
         }
     }
+    for (size_t i = 0; i < tok->added.n; i++) {
+        ox_added *a = &tok->added.p[i];
+        uint64_t k;
+        a->hidden = ox_map_get(&tok->added_by_content, a->shown, &k) && tok->added.p[k].special;
+    }
 fail:
     ox_buf_deinit(&w.normal[0]);
     ox_buf_deinit(&w.normal[1]);

@@ -98,14 +98,19 @@ static bool put_replacement(const ox_normalizer *n, ox_str s, ox_buf *out)
     return true;
 }
 
-static void put_cluster(const ox_normalizer *n, ox_str cluster, ox_buf *out)
+static void put_cluster(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_str cluster,
+                        ox_buf *out)
 {
-    if (cluster.n < 6 && put_replacement(n, cluster, out)) return;
+    if (cluster.n < 6 && put_replacement(n, cluster, out)) {
+        ox_tok_made(w, out, in, cluster.p, cluster.p + cluster.n);
+        return;
+    }
     for (const char *p = cluster.p, *end = p + cluster.n; p < end;) {
         const char *at = p;
         ox_utf8_next(&p);
         const ox_str c = {at, (size_t)(p - at)};
         if (!put_replacement(n, c, out)) ox_buf_put_str(out, c);
+        ox_tok_made(w, out, in, at, p);
     }
 }
 
@@ -113,17 +118,16 @@ ox_status ox_tok_run_charsmap(const ox_normalizer *n, ox_tok_work *w, ox_str in,
 {
     utf8proc_int32_t state = 0, before = -1;
     const char *begin = in.p, *end = in.p + in.n;
-    (void)w;
     for (const char *p = in.p; p < end;) {
         const char *at = p;
         const utf8proc_int32_t c = (utf8proc_int32_t)ox_utf8_next(&p);
         if (before >= 0 && utf8proc_grapheme_break_stateful(before, c, &state)) {
-            put_cluster(n, (ox_str){begin, (size_t)(at - begin)}, out);
+            put_cluster(n, w, in, (ox_str){begin, (size_t)(at - begin)}, out);
             begin = at;
         }
         before = c;
     }
-    if (begin < end) put_cluster(n, (ox_str){begin, (size_t)(end - begin)}, out);
+    if (begin < end) put_cluster(n, w, in, (ox_str){begin, (size_t)(end - begin)}, out);
     return OX_OK;
 }
 
@@ -187,16 +191,21 @@ ox_status ox_tok_run_sp(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_bu
     }
     if (at == in.n) return OX_OK;
     if (n->on[SP_PREFIX]) ox_buf_put_str(out, space);
+    ox_tok_made(w, out, in, in.p + at, in.p + at + ox_utf8_length(in.p + at, in.n - at));
     bool behind_space = tidy;
     while (at < in.n && out->n <= OX_TOK_MAX_BYTES) {
+        const size_t from = at;
         at += sp_prefix(n, w, (ox_str){in.p + at, in.n - at}, &s);
         while (behind_space && ox_str_starts(s, OX_STR(" ")))
             s = (ox_str){s.p + 1, s.n - 1};
         sp_put(n, s, out);
+        ox_tok_made(w, out, in, in.p + from, in.p + at);
         if (s.n) behind_space = tidy && s.p[s.n - 1] == ' ';
     }
     while (tidy && ox_str_ends(ox_buf_view(out), space))
         out->n -= space.n;
+    if (w->made.n > out->n) w->made.n = out->n;
     if (n->on[SP_SUFFIX]) ox_buf_put_str(out, space);
+    ox_tok_made(w, out, in, in.p + in.n, in.p + in.n);
     return OX_OK;
 }

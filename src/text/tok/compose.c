@@ -82,11 +82,42 @@ static bool normalize_run(ox_str in, bool compat, bool compose, codes *v, ox_buf
     return !out->failed;
 }
 
-bool ox_tok_normal_form(ox_str in, bool compat, bool compose, ox_buf *out)
+/* Marks and the letters of Hangul that join the one before; what they join is one unit. */
+static bool joins_before(uint32_t c)
+{
+    return ox_char_is_mark(c) || (c >= 0x1161 && c <= 0x1175) || (c >= 0x11a8 && c <= 0x11c2);
+}
+
+/* The same unit by unit, so that it is known where each comes from. */
+static bool normal_form_tracked(ox_tok_work *w, ox_str in, bool compat, bool compose, codes *v,
+                                ox_buf *out)
+{
+    for (const char *p = in.p, *end = in.p + in.n; p < end;) {
+        const char *begin = p, *next = p;
+        const size_t from = out->n;
+        do
+            p = next;
+        while (p < end && (joins_before(ox_utf8_next(&next)) || p == begin));
+        if (!normalize_run((ox_str){begin, (size_t)(p - begin)}, compat, compose, v, out))
+            return false;
+        if (out->n - from == (size_t)(p - begin) && !memcmp(out->p + from, begin, out->n - from))
+            ox_tok_copied(w, out, in, begin, p);
+        else
+            ox_tok_made(w, out, in, begin, p);
+    }
+    return !out->failed;
+}
+
+bool ox_tok_normal_form(ox_tok_work *w, ox_str in, bool compat, bool compose, ox_buf *out)
 {
     codes v = {0};
     size_t at = 0;
     bool ok = true;
+    if (w->track) {
+        ok = normal_form_tracked(w, in, compat, compose, &v, out);
+        ox_vec_deinit(&v);
+        return ok;
+    }
     while (ok && at < in.n) {
         size_t high = at;
         while (high < in.n && (unsigned char)in.p[high] < 0x80)

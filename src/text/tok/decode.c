@@ -380,7 +380,7 @@ static ox_status decode_slowly(const ox_tokenizer *tok, const int32_t *ids, size
     ox_token_list a = {0}, b = {0};
     for (size_t i = 0; i < n; i++) {
         const ox_str t = ox_tok_shown(tok, ids[i]);
-        if (!t.p || (skip_special && ox_tokenizer_is_special(tok, ids[i]))) continue;
+        if (!t.p || (skip_special && ox_tok_is_hidden(tok, ids[i]))) continue;
         if (!tok->has_decoder && a.spans.n) ox_buf_put_c(&a.text, ' ');
         ox_buf_put_str(&a.text, t);
         end_token(&a, a.text.n - t.n);

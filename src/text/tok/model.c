@@ -107,7 +107,10 @@ ox_status ox_tok_run_model(ox_tok_work *w)
 {
     for (size_t i = 0; i < w->spans.n; i++) {
         const ox_span s = w->spans.p[i];
-        OX_TRY(w->tok->model->run(w, (ox_str){w->now.p + s.at, s.n}));
+        const ox_str piece = {w->now.p + s.at, s.n};
+        const size_t first = w->ids->n;
+        OX_TRY(w->tok->model->run(w, piece));
+        if (w->ranges && !ox_tok_measure(w, piece, first)) return ox_tok_no_memory(w);
     }
     return OX_OK;
 }

@@ -5,7 +5,7 @@
 
 static ox_status run_form(ox_tok_work *w, ox_str in, bool compat, bool compose, ox_buf *out)
 {
-    return ox_tok_normal_form(in, compat, compose, out) ? OX_OK : ox_tok_no_memory(w);
+    return ox_tok_normal_form(w, in, compat, compose, out) ? OX_OK : ox_tok_no_memory(w);
 }
 
 static ox_status run_nfc(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out)
@@ -32,17 +32,19 @@ static ox_status run_nfkd(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_
     return run_form(w, in, true, false, out);
 }
 
-static void put_lowercase(ox_str in, ox_buf *out)
+static void put_lowercase(ox_tok_work *w, ox_str in, ox_buf *out)
 {
-    for (const char *p = in.p, *end = in.p + in.n; p < end;)
+    for (const char *p = in.p, *end = in.p + in.n; p < end;) {
+        const char *at = p;
         ox_char_put_lower(out, ox_utf8_next(&p));
+        ox_tok_made(w, out, in, at, p);
+    }
 }
 
 static ox_status run_lowercase(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out)
 {
     (void)n;
-    (void)w;
-    put_lowercase(in, out);
+    put_lowercase(w, in, out);
     return OX_OK;
 }
 
@@ -55,7 +57,6 @@ static ox_status read_strip(ox_tokenizer *tok, ox_normalizer *n, const ox_json *
 
 static ox_status run_strip(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out)
 {
-    (void)w;
     const char *begin = in.p, *end = in.p + in.n, *last = in.p;
     for (const char *p = in.p; p < end;) {
         const char *at = p;
@@ -66,35 +67,53 @@ static ox_status run_strip(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox
     if (last == in.p && (n->on[0] || n->on[1])) return OX_OK; /* nothing but space */
     if (n->on[1]) end = last;
     ox_buf_put(out, begin, (size_t)(end - begin));
+    ox_tok_copied(w, out, in, begin, end);
     return OX_OK;
 }
 
-static void put_without(ox_str in, bool (*drop)(uint32_t), ox_buf *out)
+static void put_without(ox_tok_work *w, ox_str in, bool (*drop)(uint32_t), ox_buf *out)
 {
     for (const char *p = in.p, *end = in.p + in.n; p < end;) {
         const char *at = p;
         if (!drop(ox_utf8_next(&p))) ox_buf_put(out, at, (size_t)(p - at));
+        ox_tok_made(w, out, in, at, p);
     }
 }
 
 static ox_status run_strip_accents(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out)
 {
     (void)n;
-    (void)w;
-    put_without(in, ox_char_is_mark, out);
+    put_without(w, in, ox_char_is_mark, out);
     return OX_OK;
 }
 
-enum { BERT_CLEAN, BERT_CHINESE, BERT_ACCENTS, BERT_LOWER };
+enum { BERT_CLEAN, BERT_CHINESE };
 
+static ox_status run_strip_nonspacing(const ox_normalizer *n, ox_tok_work *w, ox_str in,
+                                      ox_buf *out)
+{
+    (void)n;
+    put_without(w, in, ox_char_is_mark_nonspacing, out);
+    return OX_OK;
+}
+
+/* Another step by its name in normalizers.def. */
+static ox_status push_step(ox_tokenizer *tok, const char *name, ox_err *err);
+
+/* The cleaning is this step; what else is asked for follows as steps of its own. */
 static ox_status read_bert(ox_tokenizer *tok, ox_normalizer *n, const ox_json *json, ox_err *err)
 {
-    (void)tok;
+    bool accents, lower;
     OX_TRY(ox_json_need_bool(json, "clean_text", &n->on[BERT_CLEAN], err));
     OX_TRY(ox_json_need_bool(json, "handle_chinese_chars", &n->on[BERT_CHINESE], err));
-    OX_TRY(ox_json_need_bool(json, "lowercase", &n->on[BERT_LOWER], err));
-    n->on[BERT_ACCENTS] = n->on[BERT_LOWER];
-    return ox_json_opt_bool(json, "strip_accents", &n->on[BERT_ACCENTS], err);
+    OX_TRY(ox_json_need_bool(json, "lowercase", &lower, err));
+    accents = lower;
+    OX_TRY(ox_json_opt_bool(json, "strip_accents", &accents, err));
+    if (accents) {
+        OX_TRY(push_step(tok, "NFD", err));
+        OX_TRY(push_step(tok, "StripNonspacing", err));
+    }
+    return lower ? push_step(tok, "Lowercase", err) : OX_OK;
 }
 
 static bool is_ideograph(uint32_t c)
@@ -112,7 +131,7 @@ static bool is_bert_control(uint32_t c)
 }
 
 /* Cleaning and padding of ideographs, character by character. */
-static void bert_clean(const ox_normalizer *n, ox_str in, ox_buf *out)
+static ox_status run_bert(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out)
 {
     for (const char *p = in.p, *end = in.p + in.n; p < end;) {
         const char *at = p;
@@ -125,28 +144,9 @@ static void bert_clean(const ox_normalizer *n, ox_str in, ox_buf *out)
         else
             ox_buf_put(out, at, (size_t)(p - at));
         if (pad) ox_buf_put_c(out, ' ');
+        ox_tok_made(w, out, in, at, p);
     }
-}
-
-static ox_status run_bert(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out)
-{
-    ox_status st = OX_OK;
-    ox_buf a = {0}, b = {0};
-    bert_clean(n, in, &a);
-    if (n->on[BERT_ACCENTS]) {
-        OX_TRY_GOTO(run_form(w, ox_buf_view(&a), false, false, &b));
-        ox_buf_clear(&a);
-        put_without(ox_buf_view(&b), ox_char_is_mark_nonspacing, &a);
-    }
-    if (n->on[BERT_LOWER])
-        put_lowercase(ox_buf_view(&a), out);
-    else
-        ox_buf_put_str(out, ox_buf_view(&a));
-    if (a.failed || b.failed) out->failed = true;
-fail:
-    ox_buf_deinit(&a);
-    ox_buf_deinit(&b);
-    return st;
+    return OX_OK;
 }
 
 static bool nmt_drops(uint32_t c)
@@ -165,7 +165,6 @@ static bool nmt_is_space(uint32_t c)
 static ox_status run_nmt(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out)
 {
     (void)n;
-    (void)w;
     for (const char *p = in.p, *end = in.p + in.n; p < end;) {
         const char *at = p;
         const uint32_t c = ox_utf8_next(&p);
@@ -174,6 +173,7 @@ static ox_status run_nmt(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_b
             ox_buf_put_c(out, ' ');
         else
             ox_buf_put(out, at, (size_t)(p - at));
+        ox_tok_made(w, out, in, at, p);
     }
     return OX_OK;
 }
@@ -211,11 +211,14 @@ static ox_status run_replace(const ox_normalizer *n, ox_tok_work *w, ox_str in, 
         if (begin == end && end == last_end) continue; /* nothing, right behind a match */
         last_end = end;
         ox_buf_put(out, in.p + done, begin - done);
+        ox_tok_copied(w, out, in, in.p + done, in.p + begin);
         ox_buf_put_str(out, n->content);
+        ox_tok_made(w, out, in, in.p + begin, in.p + end);
         done = end;
         if (out->n > most_bytes(in)) break;
     }
     if (done < in.n) ox_buf_put(out, in.p + done, in.n - done);
+    ox_tok_copied(w, out, in, in.p + done, in.p + in.n);
     return OX_OK;
 }
 
@@ -227,18 +230,25 @@ static ox_status read_prepend(ox_tokenizer *tok, ox_normalizer *n, const ox_json
 
 static ox_status run_prepend(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out)
 {
-    (void)w;
     if (!in.n) return OX_OK;
     ox_buf_put_str(out, n->text);
+    ox_tok_made(w, out, in, in.p, in.p + ox_utf8_length(in.p, in.n));
     ox_buf_put_str(out, in);
+    ox_tok_copied(w, out, in, in.p, in.p + in.n);
     return OX_OK;
 }
 
 static ox_status run_byte_level(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out)
 {
     (void)n;
-    (void)w;
-    ox_bytes_to_chars(in, out);
+    if (!w->track) {
+        ox_bytes_to_chars(in, out);
+        return OX_OK;
+    }
+    for (size_t i = 0; i < in.n; i++) {
+        ox_bytes_to_chars((ox_str){in.p + i, 1}, out);
+        ox_tok_made(w, out, in, in.p + i, in.p + i + 1);
+    }
     return OX_OK;
 }
 
@@ -247,6 +257,18 @@ static const ox_normalizer_kind kinds[] = {
 #include "text/tok/normalizers.def"
 #undef OX_NORMALIZER
 };
+
+static ox_status push_step(ox_tokenizer *tok, const char *name, ox_err *err)
+{
+    size_t i = 0;
+    while (strcmp(kinds[i].name, name) != 0)
+        i++;
+    if (tok->normalizers.n >= OX_TOK_MAX_STEPS)
+        return OX_FAIL(err, OX_LIMIT, "more than %d normalizers", (int)OX_TOK_MAX_STEPS);
+    return ox_vec_push(&tok->normalizers, (ox_normalizer){.kind = &kinds[i]})
+               ? OX_OK
+               : OX_FAIL(err, OX_NO_MEMORY, "out of memory for normalizers");
+}
 
 ox_status ox_tok_read_normalizers(ox_tokenizer *tok, const ox_json *json, int depth, ox_err *err)
 {
@@ -287,11 +309,19 @@ ox_status ox_tok_normalize(ox_tok_work *w, ox_str text, ox_str *out)
         if (n->kind->skips_ascii && is_ascii(text)) continue;
         ox_buf *to = &w->normal[turn];
         ox_buf_clear(to);
+        w->made.n = 0;
         OX_TRY(n->kind->run(n, w, text, to));
         if (to->failed) return ox_tok_no_memory(w);
         if (to->n > most_bytes(text))
             return OX_FAIL(w->err, OX_LIMIT, "normalizer %s makes %zu bytes longer than %zu",
                            n->kind->name, text.n, most_bytes(text));
+        if (w->track && w->made.n != to->n) return ox_tok_no_memory(w);
+        if (w->track) {
+            const ox_origins old = w->normal_from[turn];
+            w->normal_from[turn] = w->made;
+            w->made = old;
+            w->from = w->normal_from[turn].p;
+        }
         text = ox_buf_view(to);
         turn ^= 1;
     }

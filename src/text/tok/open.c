@@ -214,6 +214,12 @@ ox_str ox_tok_shown(const ox_tokenizer *tok, int32_t id)
     return a ? a->shown : ox_vocab_str(&tok->vocab, id);
 }
 
+bool ox_tok_is_hidden(const ox_tokenizer *tok, int32_t id)
+{
+    const ox_added *a = added_at(tok, id);
+    return a && a->hidden;
+}
+
 int32_t ox_tokenizer_id(const ox_tokenizer *tok, ox_str token)
 {
     uint64_t i;

@@ -82,7 +82,7 @@ ox_status ox_tok_build_pieces(ox_tokenizer *tok, ox_err *err)
         const ox_str t = ox_tok_shown(tok, (int32_t)id);
         if (t.p) put_piece(tok, t, &a, &b, &all);
         if (t.p && ox_tok_byte_token(t) >= 0) tok->piece_at[id] |= IS_BYTE;
-        if (ox_tokenizer_is_special(tok, (int32_t)id)) tok->piece_at[id] |= IS_SPECIAL;
+        if (ox_tok_is_hidden(tok, (int32_t)id)) tok->piece_at[id] |= IS_SPECIAL;
         tok->piece_at[id + 1] = (uint32_t)all.n;
         ok = !all.failed && all.n < PLACE;
     }
@@ -177,7 +177,7 @@ static bool decode_first(const ox_tokenizer *tok, const int32_t *ids, size_t n, 
     for (*used = 0; *used < n;) {
         const int32_t id = ids[(*used)++];
         const ox_str t = ox_tok_shown(tok, id);
-        if (!t.p || (skip_special && ox_tokenizer_is_special(tok, id))) continue;
+        if (!t.p || (skip_special && ox_tok_is_hidden(tok, id))) continue;
         ox_buf_put_str(&a.text, t);
         ok = ox_vec_push(&a.spans, (ox_span){0, (uint32_t)t.n}) &&
              ox_tok_run_decoders(tok, 0, &a, &b);

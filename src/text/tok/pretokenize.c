@@ -17,6 +17,7 @@ ox_buf *ox_tok_next_text(ox_tok_work *w)
 {
     ox_buf *to = &w->text[w->i_text];
     ox_buf_clear(to);
+    w->made.n = 0;
     return to;
 }
 
@@ -27,6 +28,13 @@ ox_status ox_tok_swap_text(ox_tok_work *w)
     if (done->n > OX_TOK_MAX_BYTES)
         return OX_FAIL(w->err, OX_LIMIT, "the pre-tokenizer makes the text longer than %d bytes",
                        (int)OX_TOK_MAX_BYTES);
+    if (w->track && w->made.n != done->n) return ox_tok_no_memory(w);
+    if (w->track) {
+        const ox_origins old = w->text_from[w->i_text];
+        w->text_from[w->i_text] = w->made;
+        w->made = old;
+        w->from = w->text_from[w->i_text].p;
+    }
     w->now = ox_buf_view(done);
     w->i_text ^= 1;
     return OX_OK;
@@ -59,7 +67,9 @@ static ox_status add_prefix(ox_tok_work *w, ox_str prefix, bool only_first)
         const size_t at = to->n;
         if ((!only_first || (i == 0 && w->at_start)) && !ox_str_starts(s, prefix))
             ox_buf_put_str(to, prefix);
+        ox_tok_made(w, to, w->now, s.p, s.p + ox_utf8_length(s.p, s.n));
         ox_buf_put_str(to, s);
+        ox_tok_copied(w, to, w->now, s.p, s.p + s.n);
         w->spans.p[i] = (ox_span){(uint32_t)at, (uint32_t)(to->n - at)};
     }
     return ox_tok_swap_text(w);
@@ -73,7 +83,12 @@ static ox_status run_byte_level(const ox_pretokenizer *p, ox_tok_work *w)
     ox_buf *to = ox_tok_next_text(w);
     for (size_t i = 0; i < w->spans.n && to->n <= OX_TOK_MAX_BYTES; i++) {
         const size_t at = to->n;
-        ox_bytes_to_chars(piece_of(w, i), to);
+        const ox_str s = piece_of(w, i);
+        ox_bytes_to_chars(s, to);
+        for (size_t k = 0; w->track && k < s.n && !to->failed; k++) { /* one or two bytes each */
+            const ox_buf upto = {.p = to->p, .n = w->made.n + ox_byte_to_char((uint8_t)s.p[k]).n};
+            ox_tok_made(w, &upto, w->now, s.p + k, s.p + k + 1);
+        }
         w->spans.p[i] = (ox_span){(uint32_t)at, (uint32_t)(to->n - at)};
     }
     return ox_tok_swap_text(w);
@@ -168,21 +183,25 @@ static ox_status read_metaspace(ox_tokenizer *tok, ox_pretokenizer *p, const ox_
     if (scheme.p && !p->on[PREPEND_FIRST] && !p->on[PREPEND_NEVER] && !ox_str_is(scheme, "always"))
         return OX_FAIL(err, OX_UNSUPPORTED, "prepend_scheme \"%.*s\" is not supported",
                        OX_STR_ARGS(scheme));
+    tok->needs_origin = tok->needs_origin || p->on[PREPEND_FIRST];
     p->how = OX_SPLIT_WITH_NEXT;
     p->invert = !split; /* stands for: don't split */
     return ox_tok_copy(tok, p->text, &p->text, err);
 }
 
-static void put_metaspace(ox_buf *to, ox_str s, ox_str replacement)
+static void put_metaspace(ox_tok_work *w, ox_buf *to, ox_str s, ox_str replacement)
 {
     size_t done = 0;
     for (size_t i = 0; i < s.n; i++) {
         if (s.p[i] != ' ') continue;
         ox_buf_put(to, s.p + done, i - done);
+        ox_tok_copied(w, to, w->now, s.p + done, s.p + i);
         ox_buf_put_str(to, replacement);
+        ox_tok_made(w, to, w->now, s.p + i, s.p + i + 1);
         done = i + 1;
     }
     ox_buf_put(to, s.p + done, s.n - done);
+    ox_tok_copied(w, to, w->now, s.p + done, s.p + s.n);
 }
 
 static ox_status run_metaspace(const ox_pretokenizer *p, ox_tok_work *w)
@@ -190,7 +209,7 @@ static ox_status run_metaspace(const ox_pretokenizer *p, ox_tok_work *w)
     ox_buf *to = ox_tok_next_text(w);
     for (size_t i = 0; i < w->spans.n && to->n <= OX_TOK_MAX_BYTES; i++) {
         const size_t at = to->n;
-        put_metaspace(to, piece_of(w, i), p->text);
+        put_metaspace(w, to, piece_of(w, i), p->text);
         w->spans.p[i] = (ox_span){(uint32_t)at, (uint32_t)(to->n - at)};
     }
     OX_TRY(ox_tok_swap_text(w));
@@ -349,9 +368,9 @@ ox_status ox_tok_read_pretokenizers(ox_tokenizer *tok, const ox_json *json, int 
 ox_status ox_tok_pretokenize(ox_tok_work *w, ox_str text, bool at_start)
 {
     w->now = text;
-    w->at_start = at_start;
     w->spans.n = 0;
     if (!text.n) return OX_OK;
+    w->at_start = at_start && (!w->track || ox_tok_begins_text(w));
     if (!ox_vec_push(&w->spans, (ox_span){0, (uint32_t)text.n})) return ox_tok_no_memory(w);
     for (size_t i = 0; i < w->tok->pretokenizers.n; i++) {
         const ox_pretokenizer *p = &w->tok->pretokenizers.p[i];

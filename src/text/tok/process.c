@@ -68,22 +68,28 @@ fail:
     return st;
 }
 
+static ox_status read_trim(ox_tokenizer *tok, const ox_json *json, bool otherwise, ox_err *err)
+{
+    bool trims = otherwise;
+    OX_TRY(ox_json_opt_bool(json, "trim_offsets", &trims, err));
+    tok->trims = tok->trims || trims;
+    return OX_OK;
+}
+
 /* cls text sep */
 static ox_status read_pair(ox_tokenizer *tok, const ox_json *json, ox_err *err)
 {
     int64_t cls = 0, sep = 0;
+    OX_TRY(read_trim(tok, json, false, err));
     OX_TRY(ox_json_need_i64(json, "cls.1", 0, OX_VOCAB_MAX_ID, &cls, err));
     OX_TRY(ox_json_need_i64(json, "sep.1", 0, OX_VOCAB_MAX_ID, &sep, err));
     int32_t front = (int32_t)cls, back = (int32_t)sep;
     return wrap(tok, &(ox_ids){&front, 1, 1}, &(ox_ids){&back, 1, 1}, err);
 }
 
-static ox_status read_nothing(ox_tokenizer *tok, const ox_json *json, ox_err *err)
+static ox_status read_byte_level(ox_tokenizer *tok, const ox_json *json, ox_err *err)
 {
-    (void)tok;
-    (void)json;
-    (void)err;
-    return OX_OK;
+    return read_trim(tok, json, true, err);
 }
 
 static const ox_processor_kind kinds[] = {

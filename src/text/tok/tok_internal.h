@@ -33,6 +33,9 @@ typedef struct ox_span {
 
 typedef OX_VEC(ox_span) ox_spans;
 
+/* Where the bytes of a rewritten text come from: one range of the given text for each byte. */
+typedef OX_VEC(ox_range) ox_origins;
+
 typedef struct ox_symbol {
     int32_t id, prev, next; /* id -1: merged away */
     uint32_t rank;          /* of the pair with the next one */
@@ -74,6 +77,13 @@ typedef struct ox_tok_work {
     void *paths; /* unigram: one node a byte */
     size_t paths_cap;
     ox_ids pieces;
+    /* Offsets (offsets.c): kept when `track` is set. from: of the text that is read, NULL = it lies
+     * `base` bytes into the given text. made: of the text that is being written. */
+    bool track;
+    const ox_range *from;
+    size_t base;
+    ox_origins made, normal_from[2], text_from[2];
+    ox_ranges *ranges; /* one for each id, or NULL */
 } ox_tok_work;
 
 /* ---- added tokens (added.c) */
@@ -82,6 +92,7 @@ typedef struct ox_added {
     ox_str shown;   /* what decoding starts from: the normal form of normalized tokens */
     int32_t id;
     bool special, normalized, single_word, lstrip, rstrip;
+    bool hidden;  /* dropped with the special tokens: what it shows is the content of one */
     bool literal; /* looked for in normalized text, but as it is */
 } ox_added;
 
@@ -126,13 +137,26 @@ ox_status ox_tok_read_normalizers(ox_tokenizer *tok, const ox_json *json, int de
 /* *out is text itself or lies in w->normal. */
 ox_status ox_tok_normalize(ox_tok_work *w, ox_str text, ox_str *out);
 /* compat: NFKC/NFKD; compose: NFC/NFKC. false = out of memory. */
-bool ox_tok_normal_form(ox_str in, bool compat, bool compose, ox_buf *out);
+bool ox_tok_normal_form(ox_tok_work *w, ox_str in, bool compat, bool compose, ox_buf *out);
 ox_status ox_tok_read_charsmap(ox_tokenizer *tok, ox_normalizer *n, const ox_json *json,
                                ox_err *err);
 ox_status ox_tok_run_charsmap(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out);
 
 ox_status ox_tok_read_sp(ox_tokenizer *tok, ox_normalizer *n, const ox_json *json, ox_err *err);
 ox_status ox_tok_run_sp(const ox_normalizer *n, ox_tok_work *w, ox_str in, ox_buf *out);
+
+/* ---- offsets (offsets.c): what a step that rewrites text tells about it */
+/* All that was put into *out since the last call stands for in[begin, end). */
+void ox_tok_made(ox_tok_work *w, const ox_buf *out, ox_str in, const char *begin, const char *end);
+/* The same character by character: begin to end was copied. */
+void ox_tok_copied(ox_tok_work *w, const ox_buf *out, ox_str in, const char *begin,
+                   const char *end);
+/* Ranges of the ids from `first` on, which are those of a piece of w->now. */
+bool ox_tok_measure(ox_tok_work *w, ox_str piece, size_t first);
+/* The range of the given text that in[at, at + n) comes from. */
+ox_range ox_tok_origin(const ox_tok_work *w, ox_str in, size_t at, size_t n);
+/* Whether the first byte of the text that is read is the first one of the given text. */
+bool ox_tok_begins_text(const ox_tok_work *w);
 
 /* ---- pre-tokenizers (pretokenize.c, split.c, bytelevel.c) */
 typedef enum ox_split_how {
@@ -251,6 +275,8 @@ typedef struct ox_decoder_kind {
 ox_status ox_tok_read_decoders(ox_tokenizer *tok, const ox_json *json, int depth, ox_err *err);
 /* The string that decoding starts from; p NULL for ids that name no token (open.c). */
 ox_str ox_tok_shown(const ox_tokenizer *tok, int32_t id);
+/* Whether decoding without special tokens drops it. */
+bool ox_tok_is_hidden(const ox_tokenizer *tok, int32_t id);
 /* The byte of a token <0xHH>, or -1. */
 int ox_tok_byte_token(ox_str t);
 /* decoders[from..] on the list *a; *b is room. false = out of memory. */
@@ -287,6 +313,8 @@ struct ox_tokenizer {
     OX_VEC(ox_pretokenizer) pretokenizers;
     OX_VEC(ox_decoder) decoders;
     bool has_decoder, has_processor;
+    bool needs_origin; /* a step asks whether it stands at the start of the given text */
+    bool trims;        /* offsets leave out the white space at the ends of tokens */
 
     const ox_model_kind *model;
     int32_t unk;

@@ -56,6 +56,7 @@ ox_status ox_unigram_read(ox_tokenizer *tok, const ox_json *json, ox_err *err)
     tok->unk_score -= 10;
     if (tok->single_precision) tok->unk_score = (double)(float)tok->unk_score;
     tok->unk = (int32_t)unk;
+    tok->fuse_unk = true; /* always */
     return OX_OK;
 }
 
