@@ -216,6 +216,7 @@ ox_status ox_model_read_genai(ox_source *s, const ox_json *root, ox_str *decoder
     OX_TRY(ox_json_need_str(root, "model.decoder.filename", decoder_file, err));
     OX_TRY(ox_json_opt_str(model, "tokenizer_dir", tokenizer_dir, err));
     OX_TRY(read_model(s, model, err));
+    s->facts.session_options = ox_json_get(decoder, "session_options");
     OX_TRY(read_ports(s, decoder, err));
     OX_TRY(read_search(s, search, err));
     OX_TRY(warn_unknown(s, root, "", root_keys, OX_COUNT(root_keys)));

@@ -24,6 +24,7 @@ typedef struct ox_facts {
     ox_str name;            /* display name */
     int64_t context_length; /* declared; 0 = unknown */
     int64_t vocab_size;     /* width of the logits */
+    const struct ox_json *session_options; /* of genai_config.json, for ONNX Runtime; NULL = none */
     int64_t head_size; /* width of a cache's heads where the graph leaves it open; 0 = not stated */
     int32_t eos[OX_EOS_MAX];
     int32_t n_eos;

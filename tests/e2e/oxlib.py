@@ -2,7 +2,7 @@
 the ORT-GenAI arm). Prints one JSON object.
 
 usage: oxlib.py LIBOXGEN session MODEL BACKEND ID,ID,...      oxlib.py LIBOXGEN oga FOLDER N_NEW ID,ID,... [FORCED,ID,...]
-       oxlib.py LIBOXGEN leak MODEL BACKEND TIMES
+       oxlib.py LIBOXGEN leak MODEL BACKEND TIMES       oxlib.py LIBOXGEN settings MODEL BACKEND
 """
 import ctypes as C
 import json
@@ -173,6 +173,8 @@ if __name__ == '__main__':
     library, what = load(sys.argv[1]), sys.argv[2]
     if what == 'session':
         result = session(library, sys.argv[3], sys.argv[4], [int(i) for i in sys.argv[5].split(',')])
+    elif what == 'settings':
+        result = json.loads(library.ox_model_session_json(open_model(library, sys.argv[3], sys.argv[4])))
     elif what == 'leak':
         result = leak(library, sys.argv[3], sys.argv[4], int(sys.argv[5]))
     else:

@@ -236,6 +236,23 @@ def commands(hf, folders, d):
           said['onnxruntime_genai']['version'] and os.path.exists(said['onnxruntime_genai']['path']), said)
 
 
+def folder_settings(folder, d):
+    own = d + '/own'
+    shutil.copytree(folder, own)
+    config = json.load(open(own + '/genai_config.json'))
+    options = config['model']['decoder']['session_options']
+    options.update({'graph_optimization_level': 'ORT_ENABLE_BASIC', 'enable_mem_pattern': False, 'session.disable_prepacking': '1', 'intra_op_num_threads': 3,
+                    'custom_ops_library': '/nonexistent.so', 'session.load_model_format': 'ORT'})
+    json.dump(config, open(own + '/genai_config.json', 'w'))
+    want = {'intra_op_num_threads': '1', 'graph_optimization_level': 'ORT_ENABLE_BASIC', 'enable_mem_pattern': '0', 'session.disable_prepacking': '1'}
+    check("the folder's own settings are followed, as far as they may", lib('settings', own, 'ort') == want, lib('settings', own, 'ort'))
+    r = lib('settings', own, 'ort:graph_optimization_level=all')
+    check("the user's settings win", r == dict(want, graph_optimization_level='all'), r)
+    options['graph_optimization_level'] = 'MOST'
+    json.dump(config, open(own + '/genai_config.json', 'w'))
+    refused('a setting that does not exist', oxgen('generate', own, 'hi', '--backend', 'ort'), 3, 'genai_config.json', 'MOST')
+
+
 def interrupted(folder):
     q = subprocess.Popen([BIN, 'bench', folder, '-p', ','.join(['48'] * 8), '-n', '48', '-r', '200', '--backend', 'ort', '-t', '1'], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, env=VENV)
@@ -359,6 +376,7 @@ def main():
         ways_back(folders, made)
         plain_graphs(d)
         commands(hf, folders, d)
+        folder_settings(folders['f32'], d)
         interrupted(folders['f32'])
         missing_libraries(folders['f32'], d)
         leaks(folders['f32'])

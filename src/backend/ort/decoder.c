@@ -148,12 +148,14 @@ ox_status ox_ort_decoder_open(ox_ort_decoder **out, ox_source *s, const char *on
                               const ox_ort_settings *settings, ox_err *err)
 {
     ox_status st = OX_OK;
+    ox_ort_settings all = *settings;
     *out = NULL;
+    all.folder = s->facts.session_options;
     ox_ort_decoder *d = ox_calloc(1, sizeof(*d));
     if (!d) return OX_FAIL(err, OX_NO_MEMORY, "no memory for a model");
     d->profiled = settings->profile != NULL;
     OX_TRY_GOTO(ox_ort_open(&d->o, err));
-    OX_TRY_GOTO(ox_ort_session_open(&d->session, &d->settings, d->o, onnx, settings, err));
+    OX_TRY_GOTO(ox_ort_session_open(&d->session, &d->settings, d->o, onnx, &all, err));
     OX_TRY_GOTO(ox_ort_session_ports(&d->ports, &d->arena, d->o, d->session, err));
     OX_TRY_GOTO(ox_source_find_ports(s, &d->ports, err));
     OX_TRY_GOTO(find_feeds(d, s, err));

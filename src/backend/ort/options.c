@@ -273,6 +273,59 @@ static ox_status add_providers(making *m, ox_err *err)
     return add_provider(m, OX_STR("CUDA"), err);
 }
 
+static bool user_sets(const ox_ort_settings *s, ox_str key)
+{
+    for (size_t i = 0; i < s->n_options; i++)
+        if (ox_str_starts(ox_str_of(s->options[i]), key) && s->options[i][key.n] == '=')
+            return true;
+    return false;
+}
+
+/* Keys that a model's own files may set. No libraries, no files, no providers, and threads are the
+ * caller's: a model folder is not trusted with more than how its graph is prepared. */
+static bool folder_may_set(ox_str key)
+{
+    static const char *const keys[] = {"graph_optimization_level",
+                                       "enable_cpu_mem_arena",
+                                       "enable_mem_pattern",
+                                       "session.disable_prepacking",
+                                       "session.use_env_allocators",
+                                       "session.set_denormal_as_zero",
+                                       "session.disable_quant_qdq",
+                                       "session.enable_gelu_approximation",
+                                       "session.intra_op.allow_spinning",
+                                       "session.inter_op.allow_spinning"};
+    for (size_t i = 0; i < OX_COUNT(keys); i++)
+        if (ox_str_is(key, keys[i])) return true;
+    return false;
+}
+
+/* session_options of genai_config.json, where the user says nothing else. */
+static ox_status set_folder(making *m, ox_err *err)
+{
+    const ox_json *o = m->s->folder;
+    for (size_t i = 0; ox_json_is(o, OX_JSON_OBJECT) && i < o->n; i++) {
+        const ox_json_member *q = ox_json_member_at(o, i);
+        const ox_str key = ox_json_str(&q->key), text = ox_json_str(&q->value);
+        ox_buf b = {0};
+        if (!folder_may_set(key) || user_sets(m->s, key)) continue;
+        ox_buf_printf(&b, "%.*s=", OX_STR_ARGS(key));
+        if (ox_json_is(&q->value, OX_JSON_BOOL))
+            ox_buf_put_z(&b, ox_json_true(&q->value) ? "1" : "0");
+        else
+            ox_buf_put_str(&b, text);
+        ox_status st = b.failed ? OX_FAIL(err, OX_NO_MEMORY, "no memory for a session option")
+                                : set_one(m, b.p, err);
+        if (st == OX_BAD_ARGUMENT && err) {
+            err->status = st = OX_BAD_FILE;
+            ox_err_prefix(err, "genai_config.json: session_options");
+        }
+        ox_buf_deinit(&b);
+        OX_TRY(st);
+    }
+    return OX_OK;
+}
+
 static ox_status set_all(making *m, ox_err *err)
 {
     const ox_ort_settings *s = m->s;
@@ -289,6 +342,7 @@ static ox_status set_all(making *m, ox_err *err)
         OX_TRY(set_intra(m, number, err));
         put(m, "intra_op_num_threads", number);
     }
+    OX_TRY(set_folder(m, err));
     for (size_t i = 0; i < s->n_options; i++)
         OX_TRY(set_one(m, s->options[i], err));
     OX_TRY(add_providers(m, err));

@@ -25,9 +25,10 @@ ox_status ox_ort_check(const ox_ort *o, ox_ort_status *status, const char *phras
 
 /* How a session is made; strings are borrowed. */
 typedef struct ox_ort_settings {
-    int32_t n_threads;          /* inside operators; 0 = ONNX Runtime's choice */
-    const char *device;         /* NULL, "auto", "cpu", "cuda" */
-    const char *const *options; /* [n_options] "K=V" */
+    int32_t n_threads;            /* inside operators; 0 = ONNX Runtime's choice */
+    const struct ox_json *folder; /* session_options of the model's own files, or NULL */
+    const char *device;           /* NULL, "auto", "cpu", "cuda" */
+    const char *const *options;   /* [n_options] "K=V" */
     size_t n_options;
     const char *profile; /* prefix of the profile's file, or NULL */
 } ox_ort_settings;
