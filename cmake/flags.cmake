@@ -15,6 +15,7 @@ set(OXGEN_SANITIZE "" CACHE STRING "address,undefined | thread | empty")
 if(OXGEN_SANITIZE)
   add_compile_options(-fsanitize=${OXGEN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${OXGEN_SANITIZE})
+  list(APPEND OXGEN_REQUIRED_FLAGS -Wno-maybe-uninitialized) # false under sanitizers, says gcc
 endif()
 
 option(OXGEN_COVERAGE "count lines and branches (gcov)" OFF)

@@ -53,21 +53,14 @@ OX_INLINE void finish_lanes(const ox_qlinear_args *a, size_t col, size_t n, size
         vf_store_n(y, v, n);
 }
 
-/* Row r, columns 32*unit ... of y out of c[planes][32] (and up[planes][32] with pairs). */
-OX_INLINE vf sum_of_planes(const float *c, int planes)
-{
-    return planes == 2 ? vf_add(vf_load(c), vf_load(c + OX_QPACK_COLS)) : vf_load(c);
-}
-
+/* Row r, columns 32*unit ... of y out of c[32] (and up[32] with pairs). */
 static void finish_row(const ox_qlinear_args *a, size_t unit, size_t r, const float *c,
                        const float *up)
 {
     const size_t first = unit * OX_QPACK_COLS, n_out = a->w->n_out;
-    const int planes = a->x ? a->x->planes : 1;
     for (size_t i = 0; i < OX_QPACK_COLS && first + i < n_out; i += VF_N) {
         const size_t col = first + i;
-        const vf v = sum_of_planes(c + i, planes),
-                 u = a->w->pairs ? sum_of_planes(up + i, planes) : v;
+        const vf v = vf_load(c + i), u = a->w->pairs ? vf_load(up + i) : v;
         if (n_out - col >= VF_N)
             finish_lanes(a, col, VF_N, r, v, u);
         else

@@ -3,8 +3,9 @@
 #define OX_KERNEL_QLINEAR_LANES_AVX2_H
 #include "simd/avx2.h"
 
-/* Columns a register; rows and registers of columns held at once by the small and large loops. */
-enum { QW = 8, SMALL_ROWS = 4, SMALL_REGS = 2, LARGE_ROWS = 4, LARGE_REGS = 2 };
+/* Columns a register; planes of rows and registers of columns held at once by the small loop; rows of
+ * one plane, rows of two planes and registers held by the large one. */
+enum { QW = 8, SMALL_ROWS = 4, SMALL_REGS = 2, LARGE_ROWS = 4, LARGE_PAIRS = 2, LARGE_REGS = 2 };
 typedef __m256i qi;
 typedef __m256 qf;
 
@@ -43,6 +44,10 @@ static inline qi qi_high4(qi v)
 static inline qi qi_mul16(qi a, qi b) /* low halves, signed, to 32 bits; high halves are zero */
 {
     return _mm256_madd_epi16(a, b);
+}
+static inline qi qi_join(qi high, qi low) /* 256 high + low */
+{
+    return _mm256_add_epi32(_mm256_slli_epi32(high, 8), low);
 }
 static inline qf qf_zero(void)
 {

@@ -10,10 +10,11 @@ typedef struct code_panel {
     OX_ALIGNED(64) uint32_t extra[CHUNK_BLOCKS][COLS]; /* minima as floats, zeros as integers */
 } code_panel;
 
-typedef struct strip_meta { /* of LARGE_ROWS rows, over the blocks of a panel */
-    float scales[LARGE_ROWS][CHUNK_BLOCKS];
-    int32_t words[LARGE_ROWS][CHUNK_BLOCKS]; /* zero_factor * sum */
-    float sums[LARGE_ROWS][CHUNK_BLOCKS];    /* scale * sum, for ZERO_MIN */
+enum { LARGE_PLANES = LARGE_ROWS > 2 * LARGE_PAIRS ? LARGE_ROWS : 2 * LARGE_PAIRS };
+typedef struct strip_meta { /* of the rows at work, over the blocks of a panel */
+    float scales[LARGE_PLANES][CHUNK_BLOCKS];
+    int32_t words[LARGE_PLANES][CHUNK_BLOCKS]; /* of each plane: zero_factor * sum */
+    float sums[LARGE_PLANES][CHUNK_BLOCKS];    /* scale * sum, for ZERO_MIN */
 } strip_meta;
 
 static void unpack_codes(const ox_qpack *p, const uint8_t *rec, uint8_t (*out)[COLS * 4])
@@ -51,22 +52,25 @@ static void unpack(const ox_qpack *p, const uint8_t *rec, size_t n_blocks, code_
     }
 }
 
-OX_INLINE void read_meta(const ox_qlinear_args *a, size_t r0, const int n, size_t b0,
+OX_INLINE void read_meta(const ox_qlinear_args *a, size_t r0, const int n, const int P, size_t b0,
                          size_t n_blocks, strip_meta *m, const int zero)
 {
     const bool minima = a->w->code.zero == OX_ZERO_MIN;
     const qi factor = qi_set1(word_factor(a->w->code.bits, zero) & 0xffff);
     for (int r = 0; r < n; r++) {
-        const float *scales = ox_qact_scales(a->x, r0 + (size_t)r) + b0;
-        const int32_t *sums = ox_qact_sums(a->x, r0 + (size_t)r) + b0;
+        const size_t first = (r0 + (size_t)r) * (size_t)P, last = first + (size_t)P - 1;
+        const float *scales = ox_qact_scales(a->x, last) + b0;
         for (size_t b = 0; b < n_blocks; b += QW) {
-            const qi scale = qi_load_n(scales + b, n_blocks - b),
-                     sum = qi_load_n(sums + b, n_blocks - b);
+            const qi scale = qi_load_n(scales + b, n_blocks - b);
             qi_store(m->scales[r] + b, scale);
-            if (minima)
-                qf_store(m->sums[r] + b, qf_mul(qf_of_bits(scale), qf_of_int(sum)));
-            else
-                qi_store(m->words[r] + b, qi_mul16(sum, factor));
+            qi sum = qi_zero();
+            for (int i = 0; i < P; i++) {
+                const qi one =
+                    qi_load_n(ox_qact_sums(a->x, first + (size_t)i) + b0 + b, n_blocks - b);
+                sum = qi_join(sum, one);
+                if (!minima) qi_store(m->words[r * P + i] + b, qi_mul16(one, factor));
+            }
+            if (minima) qf_store(m->sums[r] + b, qf_mul(qf_of_bits(scale), qf_of_int(sum)));
         }
     }
 }
@@ -85,14 +89,29 @@ typedef struct block_view { /* of a panel's block, and of the rows that meet it 
     qi zeros[LARGE_REGS];
 } block_view;
 
+/* Row r's integer in register v out of its planes' finished products. */
+OX_INLINE qi large_join(const block_view *k, qi (*dot)[LARGE_REGS], const int r, const int P,
+                        const int v, const int bits, const int zero)
+{
+    qi d = qi_zero();
+    OX_UNROLL(2)
+    for (int i = r * P; i < (r + 1) * P; i++) {
+        const qi one =
+            dot_end(dot[i][v], zero_init(k->m->words[i][k->b], k->zeros[v], zero), bits);
+        d = i == r * P ? one : qi_join(d, one);
+    }
+    return d;
+}
+
 /* Row r's finished integer sums to its float sums. */
-OX_INLINE void large_scale(const block_view *k, const qi *dot, qf *acc, const int r, const int v0,
-                           const int NV, const int bits, const int zero)
+OX_INLINE void large_scale(const block_view *k, qi (*dot)[LARGE_REGS], qf *acc, const int r,
+                           const int P, const int v0, const int NV, const int bits,
+                           const int zero)
 {
     const qf sx = qf_set1(k->m->scales[r][k->b]);
     OX_UNROLL(4)
     for (int v = 0; v < NV; v++) {
-        const qi d = dot_end(dot[v], zero_init(k->m->words[r][k->b], k->zeros[v], zero), bits);
+        const qi d = large_join(k, dot, r, P, v, bits, zero);
         const qf s = qf_mul(qf_load(k->p->scales[k->b] + (v0 + v) * QW), sx);
         acc[v] = qf_fma(qf_of_int(d), s, acc[v]);
         if (zero == ANY_ZERO ? !k->minima : zero != OX_ZERO_MIN) continue;
@@ -101,16 +120,17 @@ OX_INLINE void large_scale(const block_view *k, const qi *dot, qf *acc, const in
     }
 }
 
-/* R rows times registers [v0, v0+NV) of a panel, added to c[r][32]. The last step of a block is
- * interleaved with the scaling of rows that are done: a core that shares its scheduler with a
- * sibling thread does not look far enough ahead to do so itself. */
+/* R rows of P planes times registers [v0, v0+NV) of a panel, added to c[r][32]. The last step of a
+ * block is interleaved with the scaling of rows that are done: a core that shares its scheduler with
+ * a sibling thread does not look far enough ahead to do so itself. */
 OX_INLINE void large_rows(const large_job *j, const strip_meta *m, const int8_t *x, float *c,
-                          const int R, const int v0, const int NV, const int bits, const int zero,
-                          const size_t steps)
+                          const int R, const int P, const int v0, const int NV, const int bits,
+                          const int zero, const size_t steps)
 {
     const code_panel *p = j->panel;
     const size_t ld = j->a->x->ld, n_blocks = j->n_blocks;
     const bool minima = j->a->w->code.zero == OX_ZERO_MIN;
+    const int lag = LAG < R ? LAG : R;
     qf acc[LARGE_ROWS][LARGE_REGS];
     OX_UNROLL(8)
     for (int r = 0; r < R; r++)
@@ -119,19 +139,19 @@ OX_INLINE void large_rows(const large_job *j, const strip_meta *m, const int8_t 
         acc[r][v] = j->b0 ? qf_load(c + r * COLS + (v0 + v) * QW) : qf_zero();
     const uint8_t(*codes)[COLS * 4] = p->codes;
     for (size_t b = 0; b < n_blocks; b++, codes += steps, x += 4 * steps) {
-        qi dot[LARGE_ROWS][LARGE_REGS];
+        qi dot[LARGE_PLANES][LARGE_REGS];
         block_view k = {.p = p, .m = m, .b = b, .minima = minima};
         OX_UNROLL(8)
-        for (int r = 0; r < R; r++)
-            _mm_prefetch((const char *)((uintptr_t)x + (size_t)(R + r) * ld), _MM_HINT_T0);
+        for (int i = 0; i < R * P; i++)
+            _mm_prefetch((const char *)((uintptr_t)x + (size_t)(R * P + i) * ld), _MM_HINT_T0);
         OX_UNROLL(4)
         for (int v = 0; v < NV; v++)
             k.zeros[v] = minima ? qi_zero() : qi_load(p->extra[b] + (v0 + v) * QW);
         OX_UNROLL(8)
-        for (int r = 0; r < R; r++)
+        for (int i = 0; i < R * P; i++)
             OX_UNROLL(4)
         for (int v = 0; v < NV; v++)
-            dot[r][v] = dot_begin(zero_init(m->words[r][b], k.zeros[v], zero));
+            dot[i][v] = dot_begin(zero_init(m->words[i][b], k.zeros[v], zero));
         OX_UNROLL(8)
         for (size_t s = 0; s < steps; s++) {
             qi w[LARGE_REGS];
@@ -139,18 +159,19 @@ OX_INLINE void large_rows(const large_job *j, const strip_meta *m, const int8_t 
             for (int v = 0; v < NV; v++)
                 w[v] = qi_load(codes[s] + (v0 + v) * QW * 4);
             OX_UNROLL(8)
-            for (int r = 0; r < R; r++) {
-                const qi xr = qi_set1(x_word(x + (size_t)r * ld, s));
+            for (int i = 0; i < R * P; i++) {
+                const qi xi = qi_set1(x_word(x + (size_t)i * ld, s));
+                const int done = (i + 1) / P - 1 - lag; /* row to be scaled now */
                 OX_UNROLL(4)
                 for (int v = 0; v < NV; v++)
-                    dot[r][v] = dot_step(dot[r][v], w[v], xr, bits);
-                if (s + 1 == steps && r >= LAG)
-                    large_scale(&k, dot[r - LAG], acc[r - LAG], r - LAG, v0, NV, bits, zero);
+                    dot[i][v] = dot_step(dot[i][v], w[v], xi, bits);
+                if (s + 1 == steps && (i + 1) % P == 0 && done >= 0)
+                    large_scale(&k, dot, acc[done], done, P, v0, NV, bits, zero);
             }
         }
         OX_UNROLL(8)
-        for (int r = R > LAG ? R - LAG : 0; r < R; r++)
-            large_scale(&k, dot[r], acc[r], r, v0, NV, bits, zero);
+        for (int r = R - lag; r < R; r++)
+            large_scale(&k, dot, acc[r], r, P, v0, NV, bits, zero);
     }
     OX_UNROLL(8)
     for (int r = 0; r < R; r++)
@@ -159,36 +180,46 @@ OX_INLINE void large_rows(const large_job *j, const strip_meta *m, const int8_t 
         qf_store(c + r * COLS + (v0 + v) * QW, acc[r][v]);
 }
 
-#define LARGE_CASE(zero, R, bits, steps)                                                           \
+#define LARGE_CASE(zero, R, P, bits, steps)                                                        \
     do {                                                                                           \
-        read_meta(j->a, r0, R, j->b0, j->n_blocks, &m, zero);                                      \
+        read_meta(j->a, r0, R, P, j->b0, j->n_blocks, &m, zero);                                   \
         for (int v0 = 0; v0 < REGS; v0 += LARGE_REGS)                                              \
-            large_rows(j, &m, x, c, R, v0, LARGE_REGS, bits, zero, steps);                         \
+            large_rows(j, &m, x, c, R, P, v0, LARGE_REGS, bits, zero, steps);                      \
     } while (0)
 #define LARGE_ANY(kind, CASE, ...) CASE(ANY_ZERO, __VA_ARGS__)
-/* Rows [r0, r0+R) of a strip times the panel. KINDS: FOR_ZERO or LARGE_ANY. */
-#define LARGE_FUNCTION(name, R, KINDS)                                                             \
+/* Rows [r0, r0+R) of P planes times the panel. KINDS: FOR_ZERO or LARGE_ANY. */
+#define LARGE_FUNCTION(name, R, P, KINDS)                                                          \
     static void name(const large_job *j, size_t r0, float *c)                                      \
     {                                                                                              \
         const ox_code_layout *l = &j->a->w->code;                                                  \
-        const int8_t *x = ox_qact_codes(j->a->x, r0) + j->b0 * (size_t)l->block;                   \
+        const int8_t *x = ox_qact_codes(j->a->x, r0 * P) + j->b0 * (size_t)l->block;               \
         const bool narrow = !DOT_NEEDS_BITS || l->bits == 4;                                       \
         strip_meta m;                                                                              \
         if (narrow && l->block == 32)                                                              \
-            KINDS(l->zero, LARGE_CASE, R, 4, 8);                                                   \
+            KINDS(l->zero, LARGE_CASE, R, P, 4, 8);                                                \
         else if (narrow)                                                                           \
-            KINDS(l->zero, LARGE_CASE, R, 4, 4);                                                   \
+            KINDS(l->zero, LARGE_CASE, R, P, 4, 4);                                                \
         else if (l->block == 32)                                                                   \
-            KINDS(l->zero, LARGE_CASE, R, 8, 8);                                                   \
+            KINDS(l->zero, LARGE_CASE, R, P, 8, 8);                                                \
         else                                                                                       \
-            KINDS(l->zero, LARGE_CASE, R, 8, 4);                                                   \
+            KINDS(l->zero, LARGE_CASE, R, P, 8, 4);                                                \
     }
-LARGE_FUNCTION(large_full, LARGE_ROWS, LARGE_KINDS)
-LARGE_FUNCTION(large_2, 2, LARGE_ANY)
-LARGE_FUNCTION(large_1, 1, LARGE_ANY)
+LARGE_FUNCTION(large_full_1, LARGE_ROWS, 1, LARGE_KINDS)
+LARGE_FUNCTION(large_two_1, 2, 1, LARGE_ANY)
+LARGE_FUNCTION(large_one_1, 1, 1, LARGE_ANY)
+LARGE_FUNCTION(large_full_2, LARGE_PAIRS, 2, LARGE_KINDS)
+LARGE_FUNCTION(large_two_2, 2, 2, LARGE_ANY)
+LARGE_FUNCTION(large_one_2, 1, 2, LARGE_ANY)
 
-typedef struct strip { /* planes [r0, r0+n) of rows and their float sums: of a tile, or of gate and
-                          up */
+typedef void large_fn(const large_job *j, size_t r0, float *c);
+typedef struct large_size { /* by planes - 1 */
+    large_fn *full, *two, *one;
+    size_t rows; /* of full */
+} large_size;
+static const large_size large_sizes[2] = {{large_full_1, large_two_1, large_one_1, LARGE_ROWS},
+                                          {large_full_2, large_two_2, large_one_2, LARGE_PAIRS}};
+
+typedef struct strip { /* rows [r0, r0+n) and their float sums: of a tile, or of gate and up */
     size_t r0, n;
     OX_ALIGNED(64) float c[2][STRIP * COLS];
 } strip;
@@ -208,9 +239,9 @@ static void large_tile(const ox_qlinear_args *a, size_t unit, size_t half, code_
                        strip *s)
 {
     const ox_qpack *p = a->w;
-    const size_t planes = (size_t)a->x->planes;
     const size_t per = CHUNK / (size_t)p->code.block, per_unit = p->pairs ? 2 : 1;
     const uint8_t *tile = p->data + (unit * per_unit + half) * p->tile;
+    const large_size *size = &large_sizes[a->x->planes - 1];
     for (size_t b0 = 0; b0 < p->blocks; b0 += per) {
         const size_t left = p->blocks - b0, n_blocks = left < per ? left : per;
         const bool last = half + 1 == per_unit && left <= per;
@@ -218,17 +249,12 @@ static void large_tile(const ox_qlinear_args *a, size_t unit, size_t half, code_
         unpack(p, tile + b0 * p->record, n_blocks, panel);
         for (size_t r = 0, step; r < s->n; r += step) {
             const size_t rows = s->n - r;
-            step = rows >= LARGE_ROWS ? LARGE_ROWS : rows >= 2 ? 2 : 1;
-            if (last) prefetch_rows(a, unit, (s->r0 + r) / planes, step / planes);
-            float *c = s->c[half] + r * COLS;
-            if (step == LARGE_ROWS)
-                large_full(&job, s->r0 + r, c);
-            else if (step == 2)
-                large_2(&job, s->r0 + r, c);
-            else
-                large_1(&job, s->r0 + r, c);
-            for (size_t i = r; last && i < r + step; i += planes)
-                finish_row(a, unit, (s->r0 + i) / planes, s->c[0] + i * COLS, s->c[1] + i * COLS);
+            step = rows >= size->rows ? size->rows : rows >= 2 ? 2 : 1;
+            large_fn *fn = step == size->rows ? size->full : step == 2 ? size->two : size->one;
+            if (last) prefetch_rows(a, unit, s->r0 + r, step);
+            fn(&job, s->r0 + r, s->c[half] + r * COLS);
+            for (size_t i = r; last && i < r + step; i++)
+                finish_row(a, unit, s->r0 + i, s->c[0] + i * COLS, s->c[1] + i * COLS);
         }
     }
 }
@@ -237,9 +263,8 @@ static void run_large(const ox_qlinear_args *a, size_t begin, size_t end)
 {
     strip s;
     code_panel panel;
-    const size_t n = a->rows * (size_t)a->x->planes; /* even steps keep a row's planes together */
-    for (s.r0 = 0; s.r0 < n; s.r0 += STRIP) {
-        s.n = n - s.r0 < STRIP ? n - s.r0 : STRIP;
+    for (s.r0 = 0; s.r0 < a->rows; s.r0 += STRIP) {
+        s.n = a->rows - s.r0 < STRIP ? a->rows - s.r0 : STRIP;
         for (size_t u = begin; u < end; u++) {
             large_tile(a, u, 0, &panel, &s);
             if (a->w->pairs) large_tile(a, u, 1, &panel, &s);

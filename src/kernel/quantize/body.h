@@ -21,7 +21,7 @@ static void quantize_block(const float *x, int n, const ox_qact *q, size_t i, si
     const bool order4 = q->bits == 4, wide = q->planes == 2;
     const size_t first = b * (size_t)q->block;
     const uint32_t top = top_bits(x, n);
-    const float max = of_bits(top), steps = wide ? 32384.0f : 127.0f;
+    const float max = of_bits(top), steps = wide ? 32512.0f : 127.0f;
     float *scale = ox_qact_scales(q, i) + b;
     int32_t sums[2] = {0, 0};
     int8_t *codes = ox_qact_codes(q, i) + first, *low = codes + (wide ? q->ld : 0);
@@ -35,7 +35,7 @@ static void quantize_block(const float *x, int n, const ox_qact *q, size_t i, si
     } else {
         sums[0] = codes_of(x, n, steps / max, order4, codes);
     }
-    *scale = wide ? s * 254.0f : s;
+    *scale = wide ? s * 256.0f : s;
     ox_qact_sums(q, i)[b] = sums[0];
     if (!wide) return;
     ox_qact_scales(q, i + 1)[b] = s;

@@ -3,13 +3,16 @@
  *
  *   m = max |x| over the block
  *   one plane:   s = m / 127;    q[k] = round-to-even(x[k] * (127 / m))
- *   two planes:  s = m / 32384;  v[k] = round-to-even(x[k] * (32384 / m)) = 254 hi[k] + lo[k]
- *                plane 0 holds hi with scale 254 s, plane 1 holds lo with scale s; |hi|, |lo| <=
- * 127 m < 2^-100: the block is zero (s = 0, q = 0). A block that holds a NaN or an infinity gets s
+ *   two planes:  s = m / 32512;  v[k] = round-to-even(x[k] * (32512 / m)) = 256 hi[k] + lo[k]
+ *                plane 0 holds hi with scale 256 s, plane 1 holds lo with scale s;
+ *                |hi| <= 127, -128 <= lo <= 127
+ *
+ * m < 2^-100: the block is zero (s = 0, q = 0). A block that holds a NaN or an infinity gets s
  * = NaN and q = 0, so that everything computed from it is NaN.
  *
- * Two planes make 16-bit activations out of two int8 rows: products run on both and add up.
- * Relative error of an element: half a step, m/254 against m/64768.
+ * Two planes make 16-bit activations out of two int8 rows: products run on both, and the integers
+ * meet as 256 times the first plus the second.
+ * Relative error of an element: half a step, m/254 against m/65024.
  *
  * Bit-identical on every tier. One buffer holds everything of a row, so that a planner reserves
  * ox_qact_bytes() of step scratch and nothing else:

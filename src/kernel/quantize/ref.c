@@ -8,15 +8,15 @@
 /* Code of plane p out of the rounded value. */
 static int plane_code(int v, int planes, int p)
 {
-    const int hi = (int)rintf((float)v / 254.0f);
-    return planes == 1 ? v : p ? v - 254 * hi : hi;
+    const int hi = (v + 32768 + 128) / 256 - 128; /* v / 256 to the nearest, halves upwards */
+    return planes == 1 ? v : p ? v - 256 * hi : hi;
 }
 
 /* Plane p of a block. */
 static void quantize_block(const float *x, size_t n, const ox_qact *q, int p, int8_t *codes,
                            float *scale, int32_t *sum)
 {
-    const float steps = q->planes == 1 ? 127.0f : 32384.0f;
+    const float steps = q->planes == 1 ? 127.0f : 32512.0f;
     const size_t block = (size_t)q->block;
     uint32_t top = 0; /* bits of max |x|: NaN above infinity above every number */
     for (size_t k = 0; k < n; k++) {
@@ -26,7 +26,7 @@ static void quantize_block(const float *x, size_t n, const ox_qact *q, int p, in
     const float max = ox_f32_from_bits(top);
     const bool finite = top < 0x7f800000u, zero = !finite || max < 0x1p-100f;
     *scale = !finite ? ox_f32_from_bits(0x7fc00000u) : zero ? 0.0f : max / steps;
-    if (q->planes == 2 && p == 0) *scale *= 254.0f;
+    if (q->planes == 2 && p == 0) *scale *= 256.0f;
     *sum = 0;
     for (size_t k = 0; k < block; k++) {
         const int whole = zero || k >= n ? 0 : (int)rintf(x[k] * (steps / max));

@@ -27,7 +27,7 @@ static void check_meaning(const ox_qact *q, const float *x, size_t ldx)
 {
     const size_t block = (size_t)q->block;
     const size_t planes = (size_t)q->planes;
-    const double steps = planes == 1 ? 127 : 32384;
+    const double steps = planes == 1 ? 127 : 32512;
     for (size_t i = 0; i < q->rows * q->blocks; i++) {
         const size_t r = i / q->blocks, b = i % q->blocks, last = r * planes + planes - 1;
         const int8_t *low = ox_qact_codes(q, last) + b * block;
@@ -43,17 +43,17 @@ static void check_meaning(const ox_qact *q, const float *x, size_t ldx)
         for (size_t k = 0; k < block; k++) {
             const size_t at = q->bits == 8 ? k : k / 8 * 8 + k % 2 * 4 + k % 8 / 2;
             const double v = b * block + k < q->k ? (double)x[r * ldx + b * block + k] : 0.0;
-            const int code = low[at] + (high ? 254 * high[at] : 0);
+            const int code = low[at] + (high ? 256 * high[at] : 0);
             sum += low[at];
             sum_high += high ? high[at] : 0;
-            if (low[at] == -128 || (high && high[at] == -128)) ktest_fail("code -128");
+            if (high ? high[at] == -128 : low[at] == -128) ktest_fail("code -128");
             if (finite && !(fabs(v - s * code) <= s * (planes == 1 ? 0.50005 : 0.505) + 0x1p-100))
                 ktest_fail("row %zu block %zu: %g became %g", r, b, v, s * code);
         }
         if (sum != ox_qact_sums(q, last)[b]) ktest_fail("row %zu block %zu: wrong sum", r, b);
         if (high && sum_high != ox_qact_sums(q, last - 1)[b])
             ktest_fail("row %zu block %zu: wrong sum of the high plane", r, b);
-        if (high && finite && fabsf(ox_qact_scales(q, last - 1)[b] - 254.0f * (float)s) > 0)
+        if (high && finite && fabsf(ox_qact_scales(q, last - 1)[b] - 256.0f * (float)s) > 0)
             ktest_fail("row %zu block %zu: the planes' scales do not fit", r, b);
         if (finite && fabs(s * steps - max) > max * 1e-6 + 0x1p-100)
             ktest_fail("row %zu block %zu: scale %g for maximum %g", r, b, s, max);

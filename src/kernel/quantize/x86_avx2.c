@@ -49,12 +49,12 @@ static int32_t codes_of(const float *x, int n, float s, bool order4, int8_t *out
 
 static __m256i high8(__m256i v)
 {
-    return _mm256_cvtps_epi32(_mm256_div_ps(_mm256_cvtepi32_ps(v), _mm256_set1_ps(254.0f)));
+    return _mm256_srai_epi32(_mm256_add_epi32(v, _mm256_set1_epi32(128)), 8);
 }
 
 static __m256i low8(__m256i v, __m256i high)
 {
-    return _mm256_sub_epi32(v, _mm256_mullo_epi32(high, _mm256_set1_epi32(254)));
+    return _mm256_sub_epi32(v, _mm256_slli_epi32(high, 8));
 }
 
 static void planes_of(const float *x, int n, float s, bool order4, int8_t *hi, int8_t *lo,

@@ -25,9 +25,8 @@ static void planes_of(const float *x, int n, float s, bool order4, int8_t *hi, i
     for (int i = 0; i < n; i += 16) {
         const __m512i v =
             _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), _mm512_set1_ps(s)));
-        const __m512 part = _mm512_div_ps(_mm512_cvtepi32_ps(v), _mm512_set1_ps(254.0f));
-        const __m512i h = _mm512_cvtps_epi32(part);
-        const __m512i l = _mm512_sub_epi32(v, _mm512_mullo_epi32(h, _mm512_set1_epi32(254)));
+        const __m512i h = _mm512_srai_epi32(_mm512_add_epi32(v, _mm512_set1_epi32(128)), 8);
+        const __m512i l = _mm512_sub_epi32(v, _mm512_slli_epi32(h, 8));
         put16(h, order4, hi + i);
         put16(l, order4, lo + i);
         sum_hi = _mm512_add_epi32(sum_hi, h);
