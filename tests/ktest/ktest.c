@@ -56,8 +56,8 @@ ktest_buf ktest_bytes(size_t n)
     char *raw =
         mmap(NULL, inner + 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (raw == MAP_FAILED) abort();
-    if (!getenv("KTEST_BANDS") && (mprotect(raw, PAGE, PROT_NONE) ||
-                                   mprotect(raw + PAGE + inner, PAGE, PROT_NONE)))
+    if (!getenv("KTEST_BANDS") &&
+        (mprotect(raw, PAGE, PROT_NONE) || mprotect(raw + PAGE + inner, PAGE, PROT_NONE)))
         abort();
     put_guard(raw + PAGE, inner);
     return (ktest_buf){.n = n, .raw = raw, .p = raw + PAGE + inner - padded};

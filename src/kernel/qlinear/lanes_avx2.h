@@ -3,8 +3,8 @@
 #define OX_KERNEL_QLINEAR_LANES_AVX2_H
 #include "simd/avx2.h"
 
-/* Columns a register; planes of rows and registers of columns held at once by the small loop; rows of
- * one plane, rows of two planes and registers held by the large one. */
+/* Columns a register; planes of rows and registers of columns held at once by the small loop; rows
+ * of one plane, rows of two planes and registers held by the large one. */
 enum { QW = 8, SMALL_ROWS = 4, SMALL_REGS = 2, LARGE_ROWS = 4, LARGE_PAIRS = 2, LARGE_REGS = 2 };
 typedef __m256i qi;
 typedef __m256 qf;

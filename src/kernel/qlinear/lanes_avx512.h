@@ -3,8 +3,8 @@
 #define OX_KERNEL_QLINEAR_LANES_AVX512_H
 #include "simd/avx512.h"
 
-/* Columns a register; planes of rows and registers of columns held at once by the small loop; rows of
- * one plane, rows of two planes and registers held by the large one. */
+/* Columns a register; planes of rows and registers of columns held at once by the small loop; rows
+ * of one plane, rows of two planes and registers held by the large one. */
 enum { QW = 16, SMALL_ROWS = 8, SMALL_REGS = 2, LARGE_ROWS = 6, LARGE_PAIRS = 4, LARGE_REGS = 2 };
 typedef __m512i qi;
 typedef __m512 qf;

@@ -96,8 +96,7 @@ OX_INLINE qi large_join(const block_view *k, qi (*dot)[LARGE_REGS], const int r,
     qi d = qi_zero();
     OX_UNROLL(2)
     for (int i = r * P; i < (r + 1) * P; i++) {
-        const qi one =
-            dot_end(dot[i][v], zero_init(k->m->words[i][k->b], k->zeros[v], zero), bits);
+        const qi one = dot_end(dot[i][v], zero_init(k->m->words[i][k->b], k->zeros[v], zero), bits);
         d = i == r * P ? one : qi_join(d, one);
     }
     return d;
@@ -105,8 +104,7 @@ OX_INLINE qi large_join(const block_view *k, qi (*dot)[LARGE_REGS], const int r,
 
 /* Row r's finished integer sums to its float sums. */
 OX_INLINE void large_scale(const block_view *k, qi (*dot)[LARGE_REGS], qf *acc, const int r,
-                           const int P, const int v0, const int NV, const int bits,
-                           const int zero)
+                           const int P, const int v0, const int NV, const int bits, const int zero)
 {
     const qf sx = qf_set1(k->m->scales[r][k->b]);
     OX_UNROLL(4)
@@ -121,8 +119,8 @@ OX_INLINE void large_scale(const block_view *k, qi (*dot)[LARGE_REGS], qf *acc, 
 }
 
 /* R rows of P planes times registers [v0, v0+NV) of a panel, added to c[r][32]. The last step of a
- * block is interleaved with the scaling of rows that are done: a core that shares its scheduler with
- * a sibling thread does not look far enough ahead to do so itself. */
+ * block is interleaved with the scaling of rows that are done: a core that shares its scheduler
+ * with a sibling thread does not look far enough ahead to do so itself. */
 OX_INLINE void large_rows(const large_job *j, const strip_meta *m, const int8_t *x, float *c,
                           const int R, const int P, const int v0, const int NV, const int bits,
                           const int zero, const size_t steps)

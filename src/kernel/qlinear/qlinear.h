@@ -8,8 +8,8 @@
  *
  * With two planes of x, dot and sum_x are 256 times plane 0's plus plane 1's (int32 still: at most
  * 32 * 255 * 32640), and s_x is plane 1's scale. Then  y = act(acc + bias) + add,  with pairs
- * y = act(acc_gate + bias_gate) * (acc_up + bias_up) + add. One formula for every shape: a row's bits depend neither on the number of rows, nor on the
- * split into units, nor on the tier. */
+ * y = act(acc_gate + bias_gate) * (acc_up + bias_up) + add. One formula for every shape: a row's
+ * bits depend neither on the number of rows, nor on the split into units, nor on the tier. */
 #ifndef OX_KERNEL_QLINEAR_H
 #define OX_KERNEL_QLINEAR_H
 #include "kernel/kernel.h"

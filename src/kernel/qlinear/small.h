@@ -71,7 +71,8 @@ OX_INLINE void prefetch_ahead(const ahead *h, const uint8_t *rec, size_t b, cons
     }
 }
 
-typedef struct small_x { /* rows of x at one block; all but the codes and words are of joined planes */
+typedef struct small_x { /* rows of x at one block; all but the codes and words are of joined planes
+                          */
     const int8_t *codes;
     int32_t word[SMALL_ROWS]; /* of each plane: minus the sum of its codes */
     float scale[SMALL_ROWS], scaled_sum[SMALL_ROWS];
@@ -219,13 +220,12 @@ SMALL_FUNCTION(8, 1, 1)
 SMALL_FUNCTION(1, 2, 4)
 SMALL_FUNCTION(2, 2, 2)
 SMALL_FUNCTION(4, 2, 1)
-static const small_size small_sizes[2][SIZES] = {{{small_1_1_4, 4, small_1_1_1},
-                                                  {small_2_1_4, 4, small_2_1_1},
-                                                  {small_4_1_2, 2, small_4_1_1},
-                                                  {small_8_1_1, 1, small_8_1_1}},
-                                                 {{small_1_2_4, 4, small_1_2_1},
-                                                  {small_2_2_2, 2, small_2_2_1},
-                                                  {small_4_2_1, 1, small_4_2_1}}};
+static const small_size small_sizes[2][SIZES] = {
+    {{small_1_1_4, 4, small_1_1_1},
+     {small_2_1_4, 4, small_2_1_1},
+     {small_4_1_2, 2, small_4_1_1},
+     {small_8_1_1, 1, small_8_1_1}},
+    {{small_1_2_4, 4, small_1_2_1}, {small_2_2_2, 2, small_2_2_1}, {small_4_2_1, 1, small_4_2_1}}};
 #else
 static const small_size small_sizes[2][SIZES] = {
     {{small_1_1_1, 1, small_1_1_1}, {small_2_1_1, 1, small_2_1_1}, {small_4_1_1, 1, small_4_1_1}},

@@ -217,8 +217,8 @@ ONE_PLANE(minima_1, true, true)
 TWO_PLANES(plain_2, false, false)
 TWO_PLANES(minima_2, true, true)
 
-typedef struct strip { /* rows [r0, r0+n) and their float sums: of a tile, or of gate and up; those of
-                          a last tile of few rows are stored whole */
+typedef struct strip { /* rows [r0, r0+n) and their float sums: of a tile, or of gate and up; those
+                          of a last tile of few rows are stored whole */
     size_t r0, n;
     OX_ALIGNED(64) float c[2][FILL * COLS];
 } strip;
