@@ -90,7 +90,7 @@ static void put(const char *dir, const char *name, const char *text)
 static void smallest_quota_counts(void **state)
 {
     (void)state;
-    char root[] = "/tmp/oxgen-cgroup-XXXXXX", dir[128], member[128], command[160];
+    char root[] = "/tmp/oxgen-cgroup-XXXXXX", dir[128], member[128], clean[160];
     assert_non_null(mkdtemp(root));
     snprintf(dir, sizeof(dir), "%s/a", root);
     assert_int_equal(mkdir(dir, 0700), 0);
@@ -107,8 +107,8 @@ static void smallest_quota_counts(void **state)
     assert_int_equal(ox_cpu_quota(root, member), 1);
     put(root, "member", "0::/../../etc\n");
     assert_int_equal(ox_cpu_quota(root, member), 0);
-    snprintf(command, sizeof(command), "rm -r %s", root);
-    assert_int_equal(system(command), 0);
+    snprintf(clean, sizeof(clean), "rm -r %s", root);
+    assert_int_equal(system(clean), 0);
 }
 
 static void at_least_one_worker(void **state)
