@@ -23,7 +23,7 @@ typedef struct ox_kernel_report {
     const char *family, *row, *device;
     uint32_t needs;        /* feature bits */
     int32_t runs_here;     /* this machine, after OXGEN_CPU */
-    const char *tolerance; /* "exact", "round", "sum" */
+    const char *tolerance; /* "exact", "round", "sum", "half" */
 } ox_kernel_report;
 OX_API size_t ox_kernel_count(void);
 OX_API ox_status ox_kernel_at(size_t i, ox_kernel_report *out, ox_err *err);

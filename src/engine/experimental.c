@@ -56,7 +56,11 @@ size_t ox_kernel_count(void)
 
 static const char *tolerance_name(ox_tol t)
 {
-    return t == OX_TOL_EXACT ? "exact" : t == OX_TOL_ROUND ? "round" : "sum";
+    static const char *const names[] = {[OX_TOL_EXACT] = "exact",
+                                        [OX_TOL_ROUND] = "round",
+                                        [OX_TOL_SUM] = "sum",
+                                        [OX_TOL_HALF] = "half"};
+    return names[t];
 }
 
 ox_status ox_kernel_at(size_t i, ox_kernel_report *out, ox_err *err)
