@@ -288,6 +288,17 @@ static void take_head(ox_tokenizer *t, ox_tok_parts *parts, const head *h)
     memcpy(t->trie.roots, h->roots, sizeof(t->trie.roots));
 }
 
+/* No count is larger than the file, so that no product below overflows. */
+static bool counts_are_small(const head *h, size_t n_file)
+{
+    const uint64_t *first = &h->n_string_bytes;
+    const size_t n = (offsetof(head, max_chars) - offsetof(head, n_string_bytes)) / sizeof(*first);
+    for (size_t i = 0; i < n; i++) {
+        if (first[i] > n_file) return false;
+    }
+    return true;
+}
+
 bool ox_tok_unpack(ox_tokenizer *t, ox_tok_parts *parts, ox_str file, const uint64_t *key)
 {
     section s[MOST_SECTIONS];
@@ -297,7 +308,7 @@ bool ox_tok_unpack(ox_tokenizer *t, ox_tok_parts *parts, ox_str file, const uint
     memcpy(&h, file.p, sizeof(h));
     if (memcmp(h.magic, magic, sizeof(magic)) != 0 || h.version != VERSION ||
         h.head_bytes != sizeof(h) || h.n_file != file.n || !ox_tok_model_at(h.model) ||
-        !h.n_piece_at || !h.n_slots)
+        !h.n_piece_at || !h.n_slots || !counts_are_small(&h, file.n))
         return false;
     if (key && memcmp(h.key, key, sizeof(h.key)) != 0) return false;
     hash_two((ox_str){file.p + SUMMED_FROM, file.n - SUMMED_FROM}, sum);

@@ -19,6 +19,8 @@ void ox_tok_let_go(ox_tokenizer *t);
 
 /* open.c: from a packed file, whose mapping is taken over in every case. */
 ox_status ox_tok_open_packed(ox_tokenizer **out, ox_mapping *map, const uint64_t *key, ox_err *err);
+/* From bytes that outlive the tokenizer; for tests: neither key nor checksum counts. */
+ox_status ox_tok_open_borrowed(ox_tokenizer **out, ox_str file, ox_err *err);
 /* As ox_tokenizer_open; parts point into *rest, which the caller frees. */
 ox_status ox_tok_open_keeping(ox_tokenizer **out, ox_str file, ox_str config, ox_buf *rest,
                               ox_tok_parts *parts, ox_err *err);

@@ -129,24 +129,39 @@ ox_status ox_tokenizer_open(ox_tokenizer **out, ox_str tokenizer_json, ox_str co
     return ox_tok_open_keeping(out, tokenizer_json, config_json, NULL, NULL, err);
 }
 
-ox_status ox_tok_open_packed(ox_tokenizer **out, ox_mapping *map, const uint64_t *key, ox_err *err)
+static ox_status unpack(ox_tokenizer *tok, ox_str file, const uint64_t *key, ox_err *err)
 {
     ox_tok_parts parts = {{NULL, 0}, {NULL, 0}};
+    if (!ox_tok_unpack(tok, &parts, file, key))
+        return OX_FAIL(err, OX_BAD_FILE, "not a packed tokenizer, or a damaged one");
+    const size_t n_vocab = tok->n_vocab;
+    OX_TRY(read_all(tok, parts.rest, parts.config, NULL, err));
+    if (tok->n_vocab != n_vocab)
+        return OX_FAIL(err, OX_BAD_FILE, "a packed tokenizer of other tokens");
+    return OX_OK;
+}
+
+ox_status ox_tok_open_packed(ox_tokenizer **out, ox_mapping *map, const uint64_t *key, ox_err *err)
+{
     ox_tokenizer *tok = NULL;
     ox_status st = make(&tok, err);
     if (st) {
         ox_mapping_close(map);
-        ox_tokenizer_close(&tok);
-        return st;
+    } else {
+        tok->file = *map;
+        *map = (ox_mapping){0};
+        st = unpack(tok, (ox_str){(const char *)tok->file.bytes, tok->file.n}, key, err);
     }
-    tok->file = *map;
-    *map = (ox_mapping){0};
-    if (!ox_tok_unpack(tok, &parts, (ox_str){(const char *)tok->file.bytes, tok->file.n}, key))
-        st = OX_FAIL(err, OX_BAD_FILE, "not a packed tokenizer, or a damaged one");
-    const size_t n_vocab = tok->n_vocab;
-    if (!st) st = read_all(tok, parts.rest, parts.config, NULL, err);
-    if (!st && tok->n_vocab != n_vocab)
-        st = OX_FAIL(err, OX_BAD_FILE, "a packed tokenizer of other tokens");
+    if (st) ox_tokenizer_close(&tok);
+    *out = tok;
+    return st;
+}
+
+ox_status ox_tok_open_borrowed(ox_tokenizer **out, ox_str file, ox_err *err)
+{
+    ox_tokenizer *tok = NULL;
+    ox_status st = make(&tok, err);
+    if (!st) st = unpack(tok, file, NULL, err);
     if (st) ox_tokenizer_close(&tok);
     *out = tok;
     return st;

@@ -212,6 +212,7 @@ ox_status ox_tok_decode_pieces(const ox_tokenizer *tok, const int32_t *ids, size
 {
     const bool direct = tok->decode_how == OX_DECODE_FIRST_APART ||
                         (tok->decode_how != OX_DECODE_BYTES && tok->decode_rest == tok->decoders.n);
+    if (!n) return OX_OK;
     ox_buf text = {0}, *to = direct ? out : &text;
     const size_t before = to->n;
     size_t first = 0;
