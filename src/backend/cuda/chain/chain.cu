@@ -200,14 +200,16 @@ static int choose_rows(ox_chain *c, char *why, size_t n)
             return fail(why, n, "layers differ in shape or format");
     }
     const int group = m->n_heads / m->n_kv_heads;
+    /* a row that has room for the whole group, else one that shares it out among CTAs */
     const attend_row *const end = ox_chain_attend_rows + N_ATTEND_ROWS;
-    for (const attend_row *r = ox_chain_attend_rows; r < end; r++) {
-        const attend_row **to = r->from ? &c->attend_long : &c->attend_first;
-        if (m->force_attend >= 0 && r != ox_chain_attend_rows + m->force_attend) continue;
-        if (!*to && r->head_size == m->head_size && r->normed == (c->layers[0].q_norm != 0) &&
-            (group <= 8 * r->halves || r->halves == 2))
-            *to = r;
-    }
+    for (int width = 8; width <= 1024 && !c->attend_first; width *= 128)
+        for (const attend_row *r = ox_chain_attend_rows; r < end; r++) {
+            const attend_row **to = r->from ? &c->attend_long : &c->attend_first;
+            if (m->force_attend >= 0 && r != ox_chain_attend_rows + m->force_attend) continue;
+            if (!*to && r->head_size == m->head_size && r->normed == (c->layers[0].q_norm != 0) &&
+                (group <= width * r->halves || r->halves == 2))
+                *to = r;
+        }
     if (!c->attend_first) c->attend_first = c->attend_long;
     if (!c->attend_first) return fail(why, n, "no attention row for this head size and group");
     c->attend = c->attend_first;
