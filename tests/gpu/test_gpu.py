@@ -97,6 +97,25 @@ def compare_streams(model, name):
           f'{got["timing"].get("decode_tps", 0):.0f} tok/s, {got["device"]}', flush=True)
 
 
+def ids_of(model, *more, env=None):
+    rc, out, err = run(args.oxgen, 'generate', model, '--device', 'cuda', '--ids', '5,17,33,2', '--ignore-eos', '--json',
+                       *more, env=env)
+    return json.loads(out)['ids'] if rc == 0 else None
+
+
+def compare_chain(model, name):
+    """Tokens without the host against one step at a time: the same up to a near tie, and however the request is cut."""
+    for how in (['--greedy'], ['--temperature', '0.7', '--top-k', '0', '--top-p', '1', '--seed', '9']):
+        steps = ids_of(model, '-n', '96', *how, env={'OXGEN_CUDA_CHAIN': '0'})
+        chain, short = ids_of(model, '-n', '96', *how), ids_of(model, '-n', '37', *how)
+        if not verdict(steps and chain and short, f'{name} {how[0]}: no stream'):
+            continue
+        same = next((i for i, (a, b) in enumerate(zip(steps, chain)) if a != b), 96)
+        print(f'{name:24s}  {how[0]}: chain equal to steps for {same} of 96', flush=True)
+        verdict(len(chain) == 96, f'{name} {how[0]}: {len(chain)} tokens')
+        verdict(chain[:37] == short, f'{name} {how[0]}: a shorter request gives other tokens')
+
+
 def rows():
     if not args.rows:
         return
@@ -130,6 +149,7 @@ if args.synth:
     if verdict(rc == 0, f'synth: {err}'):
         compare_model(path, 300, 'smollm2-135m (random)')
         compare_streams(path, 'smollm2-135m (random)')
+        compare_chain(path, 'smollm2-135m (random)')
         refusals(path)
 print(f'{checks} checks, {failures} failures, {time.time() - start:.0f} s')
 sys.exit(1 if failures else 0)
