@@ -53,10 +53,13 @@ def at(*parts):
     return path
 
 
+WALL = 8 * a.seconds  # the machine may be busy: a hang is CPU time that does not end, or a sleep that doesn't
+
+
 def shell(limits=()):
     """Limits are set by a shell, so that they hold for the program alone."""
     lines = [] if SANITIZED else [f'ulimit -v {MEMORY_KB}']
-    return ['bash', '-c', '; '.join(['ulimit -c 0', *lines, *limits, 'exec "$@"']), 'sh']
+    return ['bash', '-c', '; '.join(['ulimit -c 0', f'ulimit -t {int(a.seconds)}', *lines, *limits, 'exec "$@"']), 'sh']
 
 
 def fault_of(code, err, want, words):
@@ -64,8 +67,8 @@ def fault_of(code, err, want, words):
     text = err.decode('utf-8', 'replace')
     lines = [l for l in text.splitlines() if 'WARNING: AddressSanitizer failed to allocate' not in l]
     text = ''.join(l + '\n' for l in lines) if text.endswith('\n') or not text else text
-    if code is None:
-        return f'hangs: no end after {a.seconds:.0f} s'
+    if code in (None, -signal.SIGKILL, -signal.SIGXCPU):
+        return f'hangs: no end after {a.seconds:.0f} s of CPU time or {WALL:.0f} s'
     if code < 0 or code > 130 or code == 99 or 'Sanitizer' in text or 'runtime error' in text:
         return f'crash: exit {code}: ' + ' | '.join(l for l in lines if l.strip())[:1500]
     if code not in (want if isinstance(want, set) else {want}):
@@ -93,7 +96,7 @@ def run_case(c):
         if 'interrupt' in o:
             stdout_bytes, err = interrupted(q, o)
         else:
-            stdout_bytes, err = q.communicate(o.get('stdin', b''), timeout=a.seconds)
+            stdout_bytes, err = q.communicate(o.get('stdin', b''), timeout=WALL)
         code = q.returncode
     except subprocess.TimeoutExpired:
         q.kill()
@@ -115,15 +118,15 @@ def interrupted(q, o):
     """SIGINT once the program is at work: o['interrupt']() says so."""
     q.stdin.write(o.get('stdin', b''))
     q.stdin.flush()
-    end = time.time() + a.seconds
+    end = time.time() + WALL
     while q.poll() is None and time.time() < end and not o['interrupt'](q):
         time.sleep(0.01)
     time.sleep(0.05)
     q.send_signal(signal.SIGINT)
     if not o.get('open_stdin'):
-        return q.communicate(timeout=a.seconds)
+        return q.communicate(timeout=WALL)
     out, err = q.stdout.read(), q.stderr.read()
-    q.wait(a.seconds)
+    q.wait(WALL)
     return out, err
 
 
