@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Vocabularies of GGUF files against the ids that llama.cpp's source package ships with them.
 
-    python tests/e2e/test_gguf_vocab.py --bridge build/release/tools/text_bridge FOLDER
+    python tests/e2e/vocab_tokenizers.py --bridge build/release/tools/text_bridge FOLDER
 
 FOLDER: models/ of that package (ggml-vocab-*.gguf with .inp and .out beside it).
 """
