@@ -117,9 +117,17 @@ static void open_text(comparison *c)
 
 /* ---- measuring ---- */
 
+/* The roofs are those of this machine's CPUs: they say nothing of an arm that runs elsewhere. */
+static bool on_device(const comparison *c, const arm *a)
+{
+    const char *asked = a->spec.device ? a->spec.device : c->o->device;
+    return ox_str_starts(a->facts.device, OX_STR("cuda")) ||
+           (!a->facts.device.n && asked && !strncmp(asked, "cuda", 4));
+}
+
 /* The roof of the moment: how fast the bytes and operations of a token go on this machine right
  * after the run. The work is that of the native arm's plan when it is known, whatever the arm. */
-static void measure_roof(const comparison *c, arm_run *r)
+static void measure_roof(const comparison *c, const arm *a, arm_run *r)
 {
     const arm_facts *f = NULL;
     double rate;
@@ -128,7 +136,7 @@ static void measure_roof(const comparison *c, arm_run *r)
         if (c->arms[i].facts.weight_bytes > 0) f = &c->arms[i].facts;
     const double bytes = f ? f->weight_bytes : c->model_bytes;
     const double depth = (double)c->n_prompt + (double)c->n_new / 2;
-    if (bytes < 1024) return;
+    if (bytes < 1024 || on_device(c, a)) return;
     if (!ox_roof_read((size_t)(bytes < ROOF_BYTES ? bytes : ROOF_BYTES), c->n_threads, ROOF_SECONDS,
                       &rate, &ignored))
         r->roof_decode = rate / (bytes + depth * (f ? f->kv_bytes_per_position : 0));
@@ -158,7 +166,7 @@ static void run_round(comparison *c, const arm_request *r, size_t round)
             continue;
         }
         if (!round) continue; /* the warm-up */
-        measure_roof(c, &run);
+        measure_roof(c, a, &run);
         a->runs[a->n_runs++] = run;
     }
 }
