@@ -58,7 +58,11 @@ ox_status ox_jf_filter_first(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *o
 ox_status ox_jf_filter_last(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval *out)
 {
     ox_jseq *s;
-    if (ox_jis(c->self, OX_JKIND_ITER) || ox_jis(c->self, OX_JKIND_UNDEFINED))
+    if (ox_jis(c->self, OX_JKIND_UNDEFINED)) {
+        *out = ox_jundefined(NULL);
+        return OX_OK;
+    }
+    if (ox_jis(c->self, OX_JKIND_ITER))
         return OX_JFAIL(j, "last: %s can't be read backwards", ox_jkind_name(c->self));
     OX_TRY(ox_jiterate(j, c->self, &s));
     *out = s->n ? s->p[s->n - 1] : ox_jundefined(NULL);

@@ -111,8 +111,15 @@ ox_status ox_jf_filter_truncate(ox_jstate *j, const ox_jbuiltin_call *c, ox_jval
     const ox_jstr *end;
     ox_jval cut;
     int64_t length, leeway;
-    if (!ox_jis(c->self, OX_JKIND_STR))
-        return OX_JFAIL(j, "truncate needs a string, found %s", ox_jkind_name(c->self));
+    if (!ox_jis(c->self, OX_JKIND_STR)) { /* what is short enough stays, whatever it is */
+        const int64_t items = ox_jlength(c->self);
+        OX_TRY(ox_jarg_int(j, c, 0, 255, &length));
+        OX_TRY(ox_jarg_int(j, c, 3, 5, &leeway));
+        if (items < 0 || length < 3 || leeway < 0 || items > length + leeway)
+            return OX_JFAIL(j, "truncate needs a string, found %s", ox_jkind_name(c->self));
+        *out = c->self;
+        return OX_OK;
+    }
     const ox_jstr *s = c->self.u.str;
     const ox_str text = {s->p, s->n};
     OX_TRY(ox_jarg_int(j, c, 0, 255, &length));
