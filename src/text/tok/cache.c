@@ -319,7 +319,8 @@ bool ox_tok_unpack(ox_tokenizer *t, ox_tok_parts *parts, ox_str file, const uint
     for (size_t i = 0; i < n; i++) {
         at = (at + ALIGN - 1) / ALIGN * ALIGN;
         if (at > file.n || s[i].n > file.n - at) return false;
-        *s[i].place = (void *)(uintptr_t)(file.p + at); /* never written to */
+        /* never written to; NULL says that the tokenizer has no such list */
+        *s[i].place = s[i].n ? (void *)(uintptr_t)(file.p + at) : NULL;
         at += s[i].n;
     }
     return is_sound(t, &h);

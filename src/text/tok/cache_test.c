@@ -18,16 +18,16 @@ static const char head_json[] =
     "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
     "\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{";
 
-/* All bytes, and `extra` tokens more so that the file is worth keeping. */
-static void make_json(ox_buf *out, int extra)
+/* All bytes from `first` on, and `extra` tokens more so that the file is worth keeping. */
+static void make_json(ox_buf *out, int first, int extra)
 {
     ox_buf name = {0};
     ox_buf_put_z(out, head_json);
-    for (int b = 0; b < 256; b++) {
+    for (int b = first; b < 256; b++) {
         const ox_byte_char c = ox_byte_to_char((uint8_t)b);
         ox_buf_clear(&name);
         ox_json_quote(&name, (ox_str){c.utf8, c.n});
-        ox_buf_printf(out, "%s%.*s:%d", b ? "," : "", (int)name.n, name.p, b);
+        ox_buf_printf(out, "%s%.*s:%d", b > first ? "," : "", (int)name.n, name.p, b);
     }
     ox_buf_put_z(out, ",\"th\":256,\"the\":257");
     for (int i = 0; i < extra; i++)
@@ -65,7 +65,7 @@ static void every_damage_is_noticed(void **state)
     ox_err err = OX_ERR_INIT;
     const uint64_t key[2] = {1, 2};
     (void)state;
-    make_json(&json, 10);
+    make_json(&json, 0, 10);
     assert_int_equal(ox_tok_open_keeping(&tok, ox_buf_view(&json), OX_STR(""), &rest, &parts, &err),
                      OX_OK);
     ox_tok_pack(tok, &parts, key, &packed);
@@ -99,7 +99,7 @@ static void every_damage_is_noticed(void **state)
     ox_buf_deinit(&packed);
 }
 
-static void the_folder_is_mended(void **state)
+static void the_folder_is_mended(int first)
 {
     char dir[] = "/tmp/oxgen-cachedir-XXXXXX";
     ox_buf json = {0}, path = {0};
@@ -107,10 +107,9 @@ static void the_folder_is_mended(void **state)
     ox_err err = OX_ERR_INIT;
     char **names = NULL;
     size_t n = 0;
-    (void)state;
     assert_non_null(mkdtemp(dir));
     setenv("XDG_CACHE_HOME", dir, 1);
-    make_json(&json, 20000);
+    make_json(&json, first, 20000);
     assert_int_equal(ox_tokenizer_open(&plain, ox_buf_view(&json), OX_STR(""), &err), OX_OK);
     ox_buf_printf(&path, "%s/oxgen/tokenizers", dir);
     for (int round = 0; round < 4; round++) {
@@ -141,11 +140,25 @@ static void the_folder_is_mended(void **state)
     ox_buf_deinit(&path);
 }
 
+static void the_folder_is_mended_with_all_bytes(void **state)
+{
+    (void)state;
+    the_folder_is_mended(0);
+}
+
+/* Such a tokenizer has no table of bytes, in the file neither. */
+static void the_folder_is_mended_with_bytes_missing(void **state)
+{
+    (void)state;
+    the_folder_is_mended(5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_damage_is_noticed),
-        cmocka_unit_test(the_folder_is_mended),
+        cmocka_unit_test(the_folder_is_mended_with_all_bytes),
+        cmocka_unit_test(the_folder_is_mended_with_bytes_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
