@@ -70,6 +70,7 @@ typedef struct ox_sampler_options {
     int32_t min_length;         /* tokens of prompt and answer before an end id may come */
     int32_t min_new;            /* tokens of the answer before an end id may come */
     float guidance_scale;       /* 1: off; see ox_sampler_guide */
+    int32_t top_k_ties;         /* 1: what equals the k-th stays too, as Hugging Face has it */
     const int32_t *end_ids;     /* [n_end_ids] what min_length and min_new hold back */
     size_t n_end_ids;
     const ox_token_list *bad_words; /* [n_bad_words] sequences that never come */

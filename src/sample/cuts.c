@@ -88,8 +88,9 @@ ox_status ox_step_top_n_sigma(ox_sampler *s, ox_err *err)
 ox_status ox_step_top_k(ox_sampler *s, ox_err *err)
 {
     (void)err;
-    if (s->o.top_k > 0 && (size_t)s->o.top_k < s->pool.n)
-        done(s, ox_pool_best(&s->pool, (size_t)s->o.top_k));
+    const size_t k = (size_t)s->o.top_k;
+    if (s->o.top_k <= 0 || k >= s->pool.n) return OX_OK;
+    done(s, s->o.top_k_ties ? ox_pool_best_and_ties(&s->pool, k) : ox_pool_best(&s->pool, k));
     return OX_OK;
 }
 

@@ -335,6 +335,28 @@ bool ox_pool_floor(ox_pool *p, double floor, size_t min_keep)
     return true;
 }
 
+bool ox_pool_best_and_ties(ox_pool *p, size_t k)
+{
+    if (p->sorted) {
+        while (k < p->n && p->x[k] == p->x[k - 1])
+            k++;
+        return ox_pool_best(p, k);
+    }
+    float *values;
+    int32_t *places = other_list(p, &values);
+    if (!places) return false;
+    const ox_select_args a = {.x = p->x,
+                              .ids = places,
+                              .values = values,
+                              .rows = 1,
+                              .dim = p->n,
+                              .k = k,
+                              .ldx = p->n,
+                              .has_nan = &p->has_nan};
+    p->k.select(&a, 0, 1);
+    return p->has_nan || ox_pool_floor(p, (double)values[k - 1], 1);
+}
+
 static bool share_of_sorted(ox_pool *p, double share, size_t min_keep)
 {
     double all = 0, sum = 0;

@@ -57,6 +57,8 @@ double ox_pool_mass(ox_pool *p);
 double ox_pool_entropy(ox_pool *p);
 /* Keeps the k best, sorted; k of n or more sorts all. */
 bool ox_pool_best(ox_pool *p, size_t k);
+/* The k best and what equals the k-th; 1 <= k < n. */
+bool ox_pool_best_and_ties(ox_pool *p, size_t k);
 /* Keeps the candidates whose logit reaches floor, at least min_keep of the best. */
 bool ox_pool_floor(ox_pool *p, double floor, size_t min_keep);
 /* The smallest set of best candidates that has the share of the mass, at least min_keep. */

@@ -84,6 +84,18 @@ def cuts(sizes):
         check(f'{step}: borders within rounding are rare', off <= 0.02 * n, f'{off} of {n}')
 
 
+def ties():
+    for n in (5, 17, 300, 5000):
+        for kind in ref.KINDS:
+            x = ref.logits(rng, kind, n).astype(np.float32).astype(np.float64)
+            for k in (1, 2, 7, 40):
+                if k < n:
+                    want = np.where(x >= np.sort(x)[::-1][k - 1], x, -np.inf)
+                    for order in ('top_k', 'top_p,top_k'):
+                        got = lib.sampler(temperature=1, top_k=k, top_k_ties=1, order=order).kept(x)
+                        check(f'top_k_ties {k} {kind} n={n} {order}', set(got[0].tolist()) == kept_ids(want) and same(got, want))
+
+
 def chains():
     """Several steps behind each other, and the same set whatever path led there."""
     for n in (50, 3000, 32000):
@@ -254,7 +266,7 @@ def hostile():
               'top_a': (-1,), 'xtc_probability': (-1, 2), 'xtc_threshold': (-1, 2), 'dry_multiplier': (-1, math.inf),
               'dry_base': (0.5, math.nan), 'dry_allowed_length': (0,), 'dry_last_n': (-2,), 'mirostat': (3, -1),
               'mirostat_tau': (-1, math.nan), 'mirostat_eta': (-1,), 'no_repeat_ngram': (-1,), 'min_length': (-1,),
-              'min_new': (-1,), 'guidance_scale': (math.inf, math.nan)}
+              'min_new': (-1,), 'guidance_scale': (math.inf, math.nan), 'top_k_ties': (2, -1)}
     for name, values in number.items():
         for v in values:
             s = lib.sampler(**{name: v})
@@ -292,6 +304,7 @@ def names():
 
 cuts((1, 2, 3, 17, 1000) if a.rounds < 10 else (1, 2, 3, 17, 1000, 32000, 152000))
 cuts((32000,))
+ties()
 chains()
 dynamic_temperature()
 processors(a.rounds)
