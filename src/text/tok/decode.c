@@ -13,7 +13,8 @@ static void end_token(ox_token_list *out, size_t at)
 
 static ox_str token_at(const ox_token_list *list, size_t i)
 {
-    return (ox_str){list->text.p + list->spans.p[i].at, list->spans.p[i].n};
+    const ox_span s = list->spans.p[i];
+    return s.n ? (ox_str){list->text.p + s.at, s.n} : (ox_str){"", 0}; /* text.p may be NULL */
 }
 
 static void piece_byte_level(const ox_decoder *d, ox_str token, ox_buf *out)
