@@ -230,8 +230,24 @@ static ox_status warn_without_tokenizer(ox_source *s, const char *dir, ox_err *e
 }
 
 /* SentencePiece and tiktoken, which the tokenizer knows by their bytes. */
-static const char *const other_tokenizers[] = {"tokenizer.model", "tiktoken.model",
-                                               "qwen.tiktoken"};
+static const char *const other_tokenizers[] = {"tokenizer.model", "tiktoken.model"};
+
+/* Some folders name their tiktoken file after themselves: the first that ends so. */
+static ox_status read_tiktoken(ox_source *s, const char *dir, ox_err *err)
+{
+    static const char end[] = ".tiktoken";
+    char **names = NULL;
+    size_t n = 0;
+    ox_status st = OX_OK;
+    if (ox_dir_list(&names, &n, dir, NULL)) return OX_OK; /* may be opened but not listed */
+    for (size_t i = 0; i < n && !st && !s->facts.tokenizer_json.n; i++) {
+        const size_t length = strlen(names[i]);
+        if (length >= sizeof(end) && !strcmp(names[i] + length - (sizeof(end) - 1), end))
+            st = ox_model_read_text(s, dir, names[i], &s->facts.tokenizer_json, err);
+    }
+    ox_dir_list_free(names, n);
+    return st;
+}
 
 ox_status ox_model_read_tokenizer(ox_source *s, const char *dir, ox_err *err)
 {
@@ -240,6 +256,7 @@ ox_status ox_model_read_tokenizer(ox_source *s, const char *dir, ox_err *err)
     OX_TRY(ox_model_read_text(s, dir, "tokenizer.json", &f->tokenizer_json, err));
     for (size_t i = 0; i < OX_COUNT(other_tokenizers) && !f->tokenizer_json.n; i++)
         OX_TRY(ox_model_read_text(s, dir, other_tokenizers[i], &f->tokenizer_json, err));
+    if (!f->tokenizer_json.n) OX_TRY(read_tiktoken(s, dir, err));
     OX_TRY(ox_model_read_text(s, dir, "tokenizer_config.json", &f->tokenizer_config, err));
     if (f->tokenizer_config.n) {
         const ox_status st =
