@@ -92,7 +92,7 @@ ox_status ox_graph_add_term(ox_graph *g, const ox_term *term, ox_str name,
                             ox_err *err)
 {
     int64_t in[3] = {-1, -1, -1}, width;
-    ox_value_id ids[3];
+    ox_value_id ids[3] = {{0}};
     ox_node_id id;
     *output = OX_NO_VALUE;
     if ((unsigned)term->kind >= OX_TERM_COUNT || n_inputs < rows[term->kind].in_min ||
