@@ -76,11 +76,11 @@ typedef ox_status ox_opt_rule_fn(ox_opt *o, const ox_node *n);
 
 static inline bool ox_node_has(const ox_node *n, uint32_t i)
 {
-    return i < n->n_inputs && ox_value_is(n->inputs[i]);
+    return n && i < n->n_inputs && ox_value_is(n->inputs[i]);
 }
 static inline ox_value_id ox_node_in(const ox_node *n, uint32_t i)
 {
-    return i < n->n_inputs ? n->inputs[i] : OX_NO_VALUE;
+    return n && i < n->n_inputs ? n->inputs[i] : OX_NO_VALUE; /* NULL has none */
 }
 static inline bool ox_node_wants(const ox_node *n, uint32_t i)
 {
