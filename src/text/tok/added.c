@@ -69,10 +69,11 @@ ox_status ox_tok_finish_added(ox_tokenizer *tok, ox_err *err)
 {
     ox_status st = OX_OK;
     ox_tok_work w = {.tok = tok, .err = err};
-    for (size_t k = 0; k < 2 * tok->added.n; k++) { /* special ones, then the others */
-        const size_t i = k % tok->added.n;
+    const size_t n = tok->added.n;
+    for (size_t k = 0; n && k < 2 * n; k++) { /* special ones, then the others */
+        const size_t i = k % n;
         const ox_added *a = &tok->added.p[i];
-        if (a->special != (k < tok->added.n)) continue;
+        if (a->special != (k < n)) continue;
         if (a->normalized) {
             OX_TRY_GOTO(add_normal_form(tok, &w, i, err));
         } else if (!ox_trie_put(&tok->added_raw, a->content, (int32_t)i)) {

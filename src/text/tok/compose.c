@@ -77,7 +77,7 @@ static bool normalize_run(ox_str in, bool compat, bool compose, codes *v, ox_buf
             utf8proc_normalize_utf32(v->p, (utf8proc_ssize_t)n, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
         if (left >= 0) n = (size_t)left;
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; v->p && i < n; i++)
         ox_utf8_put(out, (uint32_t)v->p[i]);
     return !out->failed;
 }

@@ -268,7 +268,7 @@ static bool class_items(parser *p, ox_dfa_set *set)
     return accept(p, "]");
 }
 
-static bool class_(parser *p, ox_dfa_set *set)
+static bool character_class(parser *p, ox_dfa_set *set)
 {
     ox_dfa_set items = {0};
     const bool inverted = accept(p, "^");
@@ -500,7 +500,7 @@ static bool one_char(parser *p, ox_dfa_set *set)
 {
     uint32_t c = 0;
     bool single = true;
-    if (accept(p, "[")) return class_(p, set);
+    if (accept(p, "[")) return character_class(p, set);
     if (accept(p, "."))
         return p->dot_all ? put_range(p, set, 0, 0x10ffff)
                           : put_range(p, set, 0, 9) && put_range(p, set, 11, 0x10ffff);
